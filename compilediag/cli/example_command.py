@@ -22,7 +22,7 @@ class ExampleCommand:
         parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule of a finding, such as size_changes")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.diagnosis.examples import load_examples
+        from compilediag.diagnosis.registry import load_examples
 
         examples = load_examples()
         if args.rule is None:

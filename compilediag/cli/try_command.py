@@ -18,7 +18,7 @@ from .output import print_text
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
-    from compilediag.diagnosis.plan.outcome import Outcome
+    from compilediag.diagnosis.plan.plan import Outcome
     from compilediag.trials.script_trial import ScriptTrial
 
 _PROCESS = ("-m", "compilediag.cli.try_process")
@@ -145,7 +145,7 @@ def _drop_dashes(args: list[str]) -> list[str]:
 
 def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
     """Store the outcome in the session of the plan, and save the first run."""
-    from compilediag.diagnosis.plan.outcome import META_KEY
+    from compilediag.diagnosis.plan.plan import META_KEY
     from compilediag.session import load
 
     values = {META_KEY: trial.outcome.to_dict()} if trial.outcome is not None else {}

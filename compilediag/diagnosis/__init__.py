@@ -9,12 +9,13 @@ from collections.abc import Iterable
 
 from .. import plugins
 from ..events import Rows
-from .change import CodeChange, Edit
+from .causes.grouping import CAUSE_STEPS, find_causes
+from .change import CodeChange, Edit, fix_code, merge_fixes
 from .evidence import Evidence, kept
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rule import Rule
 from .rules.autotune import find_tuning_problems
-from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
+from .rules.break_even import CallTotals, break_even, find_entries_used_once, list_entries, sum_calls
 from .rules.caches import explain_miss, find_cache_problems
 from .rules.coverage import FEEDS, explain_gaps, find_gaps, find_missing_data, map_collected
 from .rules.cudagraphs import find_cudagraph_problems
@@ -24,7 +25,6 @@ from .rules.graph_breaks import find_graph_breaks
 from .rules.ranks import find_rank_problems
 from .rules.recompiles import find_limits, find_recompiles
 from .rules.refused_calls import find_refused_calls
-from .settings import fix_code, merge_fixes
 
 __all__ = [
     "FEEDS",
@@ -56,6 +56,7 @@ def diagnose(data: Rows) -> list[Finding]:
 @kept
 def _find_problems(evidence: Evidence) -> list[Finding]:
     """The findings of our own rules."""
+    evidence.prepare(*CAUSE_STEPS, find_causes, list_entries, find_recompiles)
     return [
         *find_limits(evidence),
         *add_empty_compiles(evidence, find_recompiles(evidence)),

@@ -189,7 +189,9 @@ def _format_more(more: float | None) -> str:
 def _compare_compiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
     old, new = before.rows(Compile), after.rows(Compile)
     groups = group_by(old, names.before), group_by(new, names.after)
-    yield from _compare_groups("compile", *groups, _describe_compile, lambda row: row.duration_s)
+    yield from _compare_groups(
+        "compile", *groups, lambda row: f"compiles of {format_function(*get_place(row))}", lambda row: row.duration_s
+    )
     failed = group_by(filter(_get_failure, old), lambda row: (*names.before(row), _get_failure(row)))
     fails = group_by(filter(_get_failure, new), lambda row: (*names.after(row), _get_failure(row)))
     yield from _compare_groups("failure", failed, fails, _describe_failure)
@@ -204,10 +206,6 @@ def _describe_failure(row: Compile) -> str:
     failure = _get_failure(row)
     what = "failed to compile" if failure == COMPILE_FAILED else f"hit {failure}"
     return f"{format_function(*get_place(row))} {what}"
-
-
-def _describe_compile(row: Compile) -> str:
-    return f"compiles of {format_function(*get_place(row))}"
 
 
 def _compare_recompiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
@@ -241,14 +239,13 @@ def _compare_lookups(names: _SharedNames, before: Rows, after: Rows) -> Iterator
     def group(data: Rows) -> Groups[CacheLookup]:
         return group_by(data.rows(CacheLookup), lambda row: (row.cache, row.tier, row.outcome))
 
+    def is_bad(row: CacheLookup) -> bool | None:
+        return None if row.outcome in NEUTRAL_OUTCOMES else row.outcome not in GOOD_OUTCOMES
+
     def describe(row: CacheLookup) -> str:
         return f"{describe_code(row.outcome)} of the {describe_code(row.cache)} cache ({row.tier})"
 
-    yield from _compare_groups("cache", group(before), group(after), describe, is_bad=_is_bad_lookup)
-
-
-def _is_bad_lookup(row: CacheLookup) -> bool | None:
-    return None if row.outcome in NEUTRAL_OUTCOMES else row.outcome not in GOOD_OUTCOMES
+    yield from _compare_groups("cache", group(before), group(after), describe, is_bad=is_bad)
 
 
 def _compare_winners(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:

@@ -81,6 +81,16 @@ class Evidence:
             self._by_compile[kind] = group_by(rows, lambda row: row.compile_key)
         return self._by_compile[kind]  # type: ignore[no-any-return]
 
+    def prepare(self, *steps: type[Event] | Callable[[Rows], object]) -> None:
+        """Read rows, and call functions that are kept, in this order: what a later one needs has been made then, so no
+        function runs inside another.
+        """
+        for step in steps:
+            if isinstance(step, type):
+                self.rows(step)
+            else:
+                step(self)
+
     @property
     def meta(self) -> Mapping[str, Any]:
         """Facts about the whole session; empty for rows that have none."""
@@ -150,6 +160,24 @@ def kept(make: Callable[[Evidence], T]) -> Callable[[Rows], T]:
         return known.value  # type: ignore[no-any-return]
 
     return get
+
+
+def kept_of(kind: type[Event]) -> Callable[[Callable[[Evidence], list[T]]], Callable[[Rows], list[T]]]:
+    """Keep what a function finds in the rows of one kind, see `kept`. Without such rows it is not called: it finds
+    nothing.
+    """
+
+    def decorate(make: Callable[[Evidence], list[T]]) -> Callable[[Rows], list[T]]:
+        find = kept(make)
+
+        @functools.wraps(make)
+        def get(data: Rows) -> list[T]:
+            evidence = Evidence.of(data)
+            return find(evidence) if evidence.rows(kind) else []
+
+        return get
+
+    return decorate
 
 
 class Stacks:

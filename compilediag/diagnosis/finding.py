@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from ..document import Block, Code, CodeBlock, Items, Lines, Para, Place, shorten_items, to_html
 from ..formatting import format_line, format_place
-from .change import CodeChange
-from .settings import Settings
+from .change import CodeChange, Settings
 
 SEVERITIES = ("high", "medium", "low")
 

@@ -2,7 +2,7 @@
 
 A rule about guards has the kinds of guards that it explains, when it applies to a root cause, and what to do then; of
 the rules about a kind, the first that applies counts (`rules/guards.py`). Any other rule has the texts of its finding,
-which the module of its subject in `rules/` makes with `report`. `rules/registry.py` has all of them by name.
+which the module of its subject in `rules/` makes with `report`. `registry.py` has all of them by name.
 
 To add a rule: a row in the module of its subject, and a program in tests/advice that follows it.
 """
@@ -10,20 +10,19 @@ To add a rule: a row in the module of its subject, and a program in tests/advice
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import plugins
 from ..decode.guards.path import format_expression
 from ..events import Event
-from ..formatting import format_change, format_line
+from ..formatting import format_change, format_first_line, format_function, format_line, format_times
 from .causes.cause import Cause
-from .causes.edits import get_user_value, replace_argument
-from .change import CodeChange
-from .evidence import find_shared_place, get_ids, get_place, is_placed
+from .change import CodeChange, Settings, fix_code
+from .evidence import PlaceFields, find_first, find_shared_place, get_ids, get_place, is_placed
 from .finding import Finding, get_severity
-from .settings import Settings, fix_code
+from .source_edits import replace_argument
 
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
 EXPENSIVE_S = 5.0
@@ -101,14 +100,15 @@ class Rule(Case):
     """One kind of finding, as `finding.rule` names it: the page docs/cookbook has that name too.
 
     `kinds` are the kinds of guards that it explains. If one of its `cases` applies, that one counts instead of what the
-    rule itself says. `advise` computes what to do where texts cannot say it. `it` names the guarded value where the
-    user's code has no name for it, and `words` are more facts for the texts.
+    rule itself says. `advise` computes what to do where texts cannot say it; `action` is then what docs/advice.md says.
+    `it` names the guarded value where the user's code has no name for it, and `words` are more facts for the texts.
 
-    `title` is that of a finding that is not about a guard, and `severity` its severity, if it does not depend on its
-    seconds and number. Findings of less than `worth_s` s are not reported. `cost` is what following the advice costs:
-    hardly any change is free, and the user weighs which cost is higher. `docs` is the page of torch's documentation,
-    see `rules/registry.py`; None for what is not about torch. `cost_kind`: the finding is a compile cost of that kind
-    too.
+    `title` is that of a finding that is not about a guard. `severity` is its severity, if it does not depend on its
+    seconds and number. With `many` it is medium from so many occurrences on, and low before; if it is not `is_counted`,
+    only the seconds count. What took less than `worth_s` s, or occurred less than `worth_count` times, is not reported.
+    With `is_at_user_line` its rows name the user's line. `cost` is what following the advice costs: hardly any change
+    is free, and the user weighs which cost is higher. `docs` is the page of torch's documentation, see `registry.py`;
+    None for what is not about torch. `cost_kind`: the finding is a compile cost of that kind too.
 
     `gives_fewer`: in words alone, its advice gives fewer compiled versions, or depends on what the program means, so no
     plan claims that it saves any.
@@ -122,7 +122,11 @@ class Rule(Case):
     words: Mapping[str, Callable[[Cause], str]] = field(default_factory=dict, kw_only=True)
     title: str = field(default="", kw_only=True)
     severity: str | None = field(default=None, kw_only=True)
+    many: int | None = field(default=None, kw_only=True)
+    is_counted: bool = field(default=True, kw_only=True)
     worth_s: float = field(default=0.0, kw_only=True)
+    worth_count: int = field(default=1, kw_only=True)
+    is_at_user_line: bool = field(default=False, kw_only=True)
     cost: str | None = field(default=None, kw_only=True)
     docs: str | None = field(default="recompiles", kw_only=True)
     cost_kind: str | None = field(default=None, kw_only=True)
@@ -193,7 +197,7 @@ def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
             text = words.fill(way)
             return CodeChange(text=text) if text else None
         case Wrap(form):
-            edits = replace_argument(cause, form)
+            edits = replace_argument(cause.values_at, form)
             return CodeChange(edits=edits) if edits else None
         case Setting(name, value):
             settings = make_dynamic_fix(cause, name) if value is None else {name: value}
@@ -228,7 +232,7 @@ def get_name(cause: Cause, fallback: str) -> str:
     """The guarded value without its tensor property, as the user's code names it, or `fallback`."""
     if cause.path.is_stack_value:
         return cause.name_handed_over(cause.path.owner)
-    return get_user_value(cause) or format_expression(cause.path.owner.text) or fallback
+    return cause.user.value or format_expression(cause.path.owner.text) or fallback
 
 
 def describe_change(cause: Cause) -> str:
@@ -285,22 +289,44 @@ def _convert(way: Settings | CodeChange | str) -> CodeChange:
 def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = None, **fields: Any) -> Finding:
     """A finding of a rule that is not about a guard; `rows` are its evidence.
 
-    `facts` are what the texts of the rule name in braces. `fields` are fields of the finding: those that are not given
-    come from the rule and the rows. The function is that of the rows, if they are of one.
+    `facts` are what the texts of the rule name in braces; `{times}`, `{function}` and `{reason}` are those of the rows.
+    `fields` are fields of the finding: those that are not given come from the rule and the rows. The function is that
+    of the rows, if they are of one.
     """
     rows = list(rows)
-    known = facts or {}
-    seconds, count = fields.get("seconds_lost", 0.0), fields.get("count", len(rows))
-    ceiling = rule.ceiling if isinstance(rule.ceiling, str) else "high"
+    place = find_shared_place(get_place(row) for row in rows if is_placed(row))
+    known = {**_describe_rows(rows, place), **(facts or {})}
     texts = (text.format_map(known) for text in (str(rule.action), rule.why or ""))
+    user = ("user_file", "user_line", "user_code") if rule.is_at_user_line else ()
     given: dict[str, Any] = {
-        "severity": rule.severity or get_severity(seconds, count, ceiling),
+        "severity": _rate(rule, fields.get("seconds_lost", 0.0), fields.get("count", len(rows))),
         "title": rule.title.format_map(known),
         "seconds_lost": 0.0,
         "evidence": get_ids(rows),
         "suggestion": " ".join(filter(None, texts)),
         "cost": rule.cost,
-        "count": count,
-        **find_shared_place(get_place(row) for row in rows if is_placed(row)),
+        "count": len(rows),
+        **place,
+        **{name: find_first(getattr(row, name) for row in rows) for name in user},
     }
     return Finding(rule.id, **(given | fields))
+
+
+def _describe_rows(rows: Sequence[Event], place: PlaceFields) -> dict[str, str]:
+    """The facts about rows that the texts of any rule can name."""
+    reason = find_first(getattr(row, "reason", None) for row in rows)
+    return {
+        "times": format_times(len(rows)),
+        "reason": format_first_line(reason or "no reason given"),
+        **({"function": format_function(**place)} if place else {}),
+    }
+
+
+def _rate(rule: Rule, seconds: float, count: int) -> str:
+    """The severity of a finding, as its rule says."""
+    if rule.severity is not None:
+        return rule.severity
+    if rule.many is not None:
+        return "medium" if count >= rule.many else "low"
+    ceiling = rule.ceiling if isinstance(rule.ceiling, str) else "high"
+    return get_severity(seconds, count if rule.is_counted else 1, ceiling)

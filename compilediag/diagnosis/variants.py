@@ -37,16 +37,14 @@ def list_variants(data: Rows) -> list[Variants]:
     keys = group_by(data.rows(Compile), lambda row: row.compile_key)
     parts = [(rows, lookups.get(key, [])) for key, rows in keys.items() if key is not None]
     made = [part for part in parts if _is_made(part[0])]
-    groups = group_by(made, lambda part: _get_place(part[0][0]))
+    groups = group_by(
+        made, lambda part: (part[0][0].function or "", get_basename(part[0][0].file or ""), part[0][0].line or 0)
+    )
     return [_count(place, found) for place, found in groups.items()]
 
 
 def _is_made(rows: Sequence[Compile]) -> bool:
     return rows[0].trigger == "dynamo" and all(row.outcome in MADE for row in rows) and bool(rows[0].graph_ops)
-
-
-def _get_place(row: Compile) -> tuple[str, str, int]:
-    return row.function or "", get_basename(row.file or ""), row.line or 0
 
 
 def _count(place: tuple[str, str, int], parts: Sequence[tuple[Sequence[Compile], Sequence[CacheLookup]]]) -> Variants:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.plan.outcome import META_KEY
+from ..diagnosis.plan.plan import META_KEY
 from ..document import wrap
 from ..errors import CompilediagError
 from ..formatting import format_names

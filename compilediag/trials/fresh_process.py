@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..diagnosis.settings import Settings
+from ..diagnosis.change import Settings
 from ..sources.caches.key_history import VARIABLE as HISTORY
 from ..system.files import open_private, write_file
 

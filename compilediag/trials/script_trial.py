@@ -10,7 +10,7 @@ from pathlib import Path
 from ..diagnosis.change import Edit
 from ..diagnosis.evidence import group_by
 from ..diagnosis.plan import Plan, make_plan
-from ..diagnosis.plan.outcome import Outcome
+from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.source_edits import apply_edits
 from ..errors import CompilediagError
 from ..events import Compile, GraphBreak, Recompile

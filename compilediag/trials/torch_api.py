@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..diagnosis.settings import find_config_module
+from ..diagnosis.change import find_config_module
 from ..sources.hooks.torch_names import TorchName, Unavailable
 
 #: What `torch.compile` makes of a backend's name: an object that is called with a graph.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..diagnosis.settings import Settings
+from ..diagnosis.change import Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
 from ..formatting import format_first_line, format_place

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import plugins
 from ..decode.records.record_kinds import GUARD_TREE
 from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
-from ..diagnosis.examples import load_examples
 from ..diagnosis.plan import make_plan
-from ..diagnosis.rules.registry import find_torch_page
+from ..diagnosis.registry import find_torch_page, load_examples
 from ..events import Artifact, Compile
 from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..decode.call_stacks import find_torch_path, is_torch_file
 from ..decode.own_code import OwnCode
+from ..diagnosis.change import Settings, format_settings
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
 from ..diagnosis.plan.make_plan import NOT_ALWAYS
-from ..diagnosis.plan.outcome import Outcome
+from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rules.costs import find_compile_costs
-from ..diagnosis.settings import Settings, format_settings
 from ..events import BY_TABLE, Event, Rows, UserData, columns
 from ..formatting import format_amount, format_seconds
 from ..storage.data import SessionData

@@ -9,10 +9,10 @@ from typing import Any
 
 from .. import plugins
 from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
-from ..diagnosis.examples import load_examples
 from ..diagnosis.finding import locate_finding
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import describe_plan
+from ..diagnosis.registry import load_examples
 from ..document import Block, Code, Items, Lines, Para, Section, Table, escape_unprintable, to_text
 from ..events import SourceStatus
 from ..formatting import format_amount, format_count, format_line, format_seconds, format_share

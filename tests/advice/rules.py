@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilediag.diagnosis.rules.registry import RULES
+from compilediag.diagnosis.registry import RULES
 
 from .known_programs import Program
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compilediag.diagnosis import fix_code, merge_fixes
-from compilediag.diagnosis.examples import FILE
+from compilediag.diagnosis.registry import FILE
 from compilediag.events import GUARD_KINDS
 from tests.advice.cookbook import write_examples, write_pages
 from tests.advice.judgements import JUDGES

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from compilediag.diagnosis.plan.dynamic_specs import SPEC_SINCE
+from compilediag.diagnosis.plan.specs import SPEC_SINCE
 from tests.advice.judgements import judge_specs
 from tests.advice.known_programs import load_programs
 from tests.advice.runs import run_original

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import zlib
 
-from compilediag.diagnosis.plan.outcome import Outcome
+from compilediag.diagnosis.plan.plan import Outcome
 
 from .spoilt_values import choose_cell, choose_json
 

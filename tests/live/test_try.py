@@ -14,7 +14,7 @@ import time
 import pytest
 
 import compilediag
-from compilediag.diagnosis.plan.outcome import read_outcome
+from compilediag.diagnosis.plan.plan import read_outcome
 from compilediag.events import Recompile
 from tests.unit.session_builder import saved
 from tests.unit.test_hostile_plans import REPRO, TRAIN, make_rows

@@ -5,10 +5,10 @@ import pytest
 from compilediag.decode.guards.guard_text import find_torch_source
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.cause import get_value_type
-from compilediag.diagnosis.causes.value_uses import find_uses
+from compilediag.diagnosis.causes.value_facts import find_uses
+from compilediag.diagnosis.registry import RULES
 from compilediag.diagnosis.rules.guards import GUARD_RULES
 from compilediag.diagnosis.rules.guards_on_numbers import is_rising
-from compilediag.diagnosis.rules.registry import RULES
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import changes, failure, recompile, sizes, tables
 

@@ -19,9 +19,10 @@ def sections():
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_tables_md_is_what_its_generator_writes(python):
-    done = python(DOCS / "make_tables.py")
-    assert done.stdout == (DOCS / "tables.md").read_text(), "run make docs: " + done.stderr
+@pytest.mark.parametrize("page", ["tables", "advice"])
+def test_a_page_is_what_its_generator_writes(python, page):
+    done = python(DOCS / f"make_{page}.py")
+    assert done.stdout == (DOCS / f"{page}.md").read_text(), "run make docs: " + done.stderr
 
 
 def test_every_table_and_only_tables_have_a_section(sections):

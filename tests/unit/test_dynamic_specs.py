@@ -6,8 +6,7 @@ import pytest
 
 from compilediag.decode.own_code import OwnCode
 from compilediag.diagnosis.plan import make_plan
-from compilediag.diagnosis.plan.dynamic_specs import write_spec
-from compilediag.diagnosis.plan.spec_evidence import Slot, SpecEvidence, find_spec_evidence
+from compilediag.diagnosis.plan.specs import Slot, SpecEvidence, find_spec_evidence, write_spec
 from compilediag.diagnosis.source_edits import apply_edits
 from compilediag.events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from tests.unit.tables_builder import tables

@@ -1,33 +1,19 @@
 """Edits of the user's call: what is put before it, what is replaced in it, and where neither is possible."""
 
-from dataclasses import dataclass, field
-
 import pytest
 
-from compilediag.decode.guards.path import Path
-from compilediag.diagnosis.causes.call_sites import NamedSite, UserNames
-from compilediag.diagnosis.causes.edits import has_argument, insert_before, replace_argument
+from compilediag.diagnosis.change import CallSite
+from compilediag.diagnosis.source_edits import has_argument, insert_before, replace_argument
 
 TENSOR = "torch.tensor({0})"
 
 
-@dataclass(frozen=True)
-class Line:
-    code: str
-    call: str | None = None
-    file: str = "train.py"
-    line: int = 7
+def line(code, call=None, number=7):
+    return CallSite("train.py", number, code=code, call=call)
 
 
-@dataclass
-class CalledCause:
-    call_site: Line | None
-    source: str = "k"
-    user: UserNames = field(default_factory=lambda: UserNames(paths=(Path("k"),)))
-
-
-def insert(code, line="torch._dynamo.mark_dynamic(ids, 0)", call="step(ids)"):
-    edits = insert_before(Line(code, call), (line,))
+def insert(code, mark="torch._dynamo.mark_dynamic(ids, 0)", call="step(ids)"):
+    edits = insert_before(line(code, call), (mark,))
     return edits[0] if edits else None
 
 
@@ -58,22 +44,20 @@ def test_no_line_goes_where_it_would_not_run_before_each_call(code):
 
 
 def test_no_edit_without_a_call_site():
-    assert replace_argument(CalledCause(None), TENSOR) == ()
-    assert replace_argument(CalledCause(Line("f(x, k)", None)), TENSOR) == ()
+    assert replace_argument({}, TENSOR) == ()
+    assert replace_argument({line("f(x, k)"): "k"}, TENSOR) == ()
 
 
 def test_an_argument_is_replaced_in_the_call_alone():
-    (edit,) = replace_argument(CalledCause(Line("k = f(x, k)", "f(x, k)")), TENSOR)
+    (edit,) = replace_argument({line("k = f(x, k)", "f(x, k)"): "k"}, TENSOR)
     assert (edit.kind, edit.call, edit.old, edit.new) == ("replace", "f(x, k)", "k", "torch.tensor(k)")
 
 
 def test_an_argument_is_replaced_at_each_line_that_calls_the_function_or_at_none():
-    warm_up, step = Line("f(x, start)", "f(x, start)", line=2), Line("y = f(x, k)", "f(x, k)")
-    named = UserNames(paths=(Path("k"),), sites=(NamedSite(warm_up, {"k": "start"}), NamedSite(step, {"k": "k"})))
-    edits = replace_argument(CalledCause(step, user=named), TENSOR)
+    warm_up, step = line("f(x, start)", "f(x, start)", 2), line("y = f(x, k)", "f(x, k)")
+    edits = replace_argument({warm_up: "start", step: "k"}, TENSOR)
     assert [(edit.line, edit.new) for edit in edits] == [(2, "torch.tensor(start)"), (7, "torch.tensor(k)")]
-    unnamed = UserNames(paths=(Path("k"),), sites=(NamedSite(warm_up), NamedSite(step, {"k": "k"})))
-    assert replace_argument(CalledCause(step, user=unnamed), TENSOR) == ()
+    assert replace_argument({warm_up: None, step: "k"}, TENSOR) == ()
 
 
 @pytest.mark.parametrize(

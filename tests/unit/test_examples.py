@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.cli import main
-from compilediag.diagnosis.examples import load_examples
+from compilediag.diagnosis.registry import load_examples
 from tests.unit.session_builder import page_of, saved
 from tests.unit.tables_builder import compiled, sizes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.diagnosis.plan.outcome import Outcome
+from compilediag.diagnosis.plan.plan import Outcome
 
 from ..fuzz.cases import Originals, run_case
 from ..fuzz.commands import find_problems, list_commands

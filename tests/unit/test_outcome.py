@@ -3,7 +3,7 @@
 import json
 
 from compilediag.diagnosis.plan import Plan
-from compilediag.diagnosis.plan.outcome import META_KEY, Outcome, read_outcome
+from compilediag.diagnosis.plan.plan import META_KEY, Outcome, read_outcome
 
 HOLDS = Outcome(7, 0, 199.0, 76.0, 230.0, 100.0, (0, 0), True, holds=True, code="x = 1", runs=2)
 

@@ -6,10 +6,9 @@ import subprocess
 from dataclasses import replace
 
 from compilediag.diagnosis import diagnose, merge_fixes
-from compilediag.diagnosis.change import CodeChange, Edit
+from compilediag.diagnosis.change import CodeChange, Edit, merge_settings
 from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
-from compilediag.diagnosis.plan.candidates import is_dynamic_change, merge_edits, order_changes
-from compilediag.diagnosis.settings import merge_settings
+from compilediag.diagnosis.plan.make_plan import is_dynamic_change, merge_edits, order_changes
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
 

@@ -9,7 +9,7 @@ import compilediag
 from compilediag import plugins
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.plan import make_plan
-from compilediag.diagnosis.rules.registry import find_rule, find_torch_page
+from compilediag.diagnosis.registry import find_rule, find_torch_page
 from compilediag.views.model import MAX_ROWS, make_panels, validate_panel
 from tests.unit.sample_plugin import on_the_path
 from tests.unit.tables_builder import changes, compiled, tables

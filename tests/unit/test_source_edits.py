@@ -47,6 +47,13 @@ def test_a_line_is_put_before_the_statement_with_its_indentation(source, line, o
     assert insert(source, line, old) == expected
 
 
+def test_inserted_lines_have_the_line_ends_of_the_file():
+    change = Edit("a.py", 2, "insert_before", "f(x)", MARK, code="f(x)")
+    changed = apply_edits("import os\r\nf(x)\r\n", [change], "torch._dynamo.config.recompile_limit = 16").text
+    setting = "torch._dynamo.config.recompile_limit = 16\r\n"
+    assert changed == f"import os\r\nimport torch\r\n{setting}{MARK}\r\nf(x)\r\n"
+
+
 def test_several_lines_are_put_before_a_statement():
     lines = f"{MARK}\ntorch._dynamo.mark_dynamic(x, 1)"
     assert insert("if a:\n  f(x)", 2, "f(x)", lines) == f"if a:\n  {MARK}\n  torch._dynamo.mark_dynamic(x, 1)\n  f(x)"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from compilediag.diagnosis.examples import load_examples
-from compilediag.diagnosis.rules.registry import find_torch_page
+from compilediag.diagnosis.registry import find_torch_page, load_examples
 
 
 @pytest.mark.parametrize("rule", sorted(load_examples()))

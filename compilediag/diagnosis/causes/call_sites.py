@@ -33,6 +33,7 @@ from ...decode.guards.path import Path, Step, list_sources, parse_expression
 from ...decode.own_code import OwnCode
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
 from ...formatting import format_place, parse_resumed
+from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_place, kept
 
 #: Frames that Python makes for a comprehension, up to 3.11: the function around it is the user's.
@@ -53,21 +54,6 @@ _EVALUATED_ONCE = (
 SizeAt = tuple[Place, str]
 #: Names that are looked up of one value: it has the same one at almost all of its calls.
 _MAX_ROWS = 64
-
-
-@dataclass(frozen=True)
-class CallSite:
-    """The user's line that calls into compiled code.
-
-    `file` is `Cell In[3]` for a notebook cell. `function` is the user's function around the line; None or "<module>" at
-    the top level. `code` is the text of the line, `call` the text of the whole call.
-    """
-
-    file: str
-    line: int
-    function: str | None = None
-    code: str | None = None
-    call: str | None = None
 
 
 @dataclass(frozen=True)
@@ -175,23 +161,20 @@ class CallSites:
             return _fail("the compile is not recorded")
         stack = self._stacks.find(compile_key)
         if (stack, source) not in self._names:
-            self._names[stack, source] = self._name_all(stack, source)
+            values = [self._name_one(stack, value) for value in list_sources(source)]
+            self._names[stack, source] = _join_values(values)
         return self._names[stack, source]
 
-    def _name_all(self, stack: str | None, source: str) -> NamedValue:
-        found = [self._name_one(stack, path) for path in list_sources(source)]
-        failed = next((value for value in found if not value.paths), None)
-        if failed or len(found) == 1:
-            return failed or found[0]
-        paths = tuple(path for value in found for path in value.paths)
-        return NamedValue(paths, all(value.is_duplicable for value in found))
-
     def _name_one(self, stack: str | None, value: Path) -> NamedValue:
+        """Follow a value from the compiled function, the last level, to the call site, the first one."""
         path, at = self._get_path(stack)
         if at is None:
             return _fail("no frame of your own code calls it" if path else "its call stack is not recorded")
+        if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
+            return _fail(f"`{shorten(value.text)}` is not one value")
+        levels = _make_levels(path[at:])
         try:
-            return _name_at(_make_levels(path[at:]), value)
+            return _follow(levels, len(levels) - 1, value)
         except MappingFailed as error:
             return _fail(str(error))
 
@@ -311,6 +294,15 @@ def _fail(reason: str) -> NamedValue:
     return NamedValue((), False, reason)
 
 
+def _join_values(values: Sequence[NamedValue]) -> NamedValue:
+    """The names of several values as one; none if one of them has none."""
+    failed = next((value for value in values if not value.paths), None)
+    if failed or len(values) == 1:
+        return failed or values[0]
+    paths = tuple(path for value in values for path in value.paths)
+    return NamedValue(paths, all(value.is_duplicable for value in values))
+
+
 def _list_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, (list, tuple)) else []
 
@@ -386,13 +378,6 @@ def _make_levels(path: Sequence[StackFrame]) -> list[_Level]:
         else:
             between.append(_as_frame(row))
     return steps
-
-
-def _name_at(levels: list[_Level], path: Path) -> NamedValue:
-    """Follow a value from the compiled function, the last level, to the call site, the first one."""
-    if not path.root.isidentifier() or path.steps[:1] == (Step("call"),):
-        raise MappingFailed(f"`{shorten(path.text)}` is not one value")
-    return _follow(levels, len(levels) - 1, path)
 
 
 def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:

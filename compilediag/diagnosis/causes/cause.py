@@ -13,8 +13,9 @@ from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import Path, Step, format_expression, list_sources
 from ...events import Recompile
 from ...formatting import format_function, format_place
+from ..change import CallSite
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
-from .call_sites import CallSite, UserNames
+from .call_sites import UserNames
 from .value_facts import ValueFacts
 
 T = TypeVar("T")
@@ -146,6 +147,12 @@ class Cause:
     def expression(self) -> str | None:
         """The value in the names of that line; None if it has no name there."""
         return self.user.expression
+
+    @property
+    def values_at(self) -> dict[CallSite, str | None]:
+        """Each of the user's lines that recompiled -> the value there, without a tensor's property."""
+        named = {one.site: one.names.get(self.source) for one in self.user.sites}
+        return named if self.call_site is None else {**named, self.call_site: self.user.value}
 
     @property
     def name(self) -> str:

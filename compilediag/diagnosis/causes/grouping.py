@@ -10,9 +10,19 @@ from dataclasses import dataclass, field, replace
 
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import format_source, name_any_instance
-from ...events import DynamicDecision, GuardFailure, Recompile
+from ...events import (
+    Compile,
+    DynamicDecision,
+    GraphBreak,
+    GuardFailure,
+    Recompile,
+    RefusedCall,
+    StackFrame,
+    SymbolicShape,
+)
 from ..evidence import Evidence, get_place, group_by, kept
 from ..recipes import RECIPES
+from ..source_edits import parse_code
 from .call_sites import SizeAt, find_call_sites, merge_names
 from .cause import (
     EVALUATED,
@@ -27,16 +37,27 @@ from .cause import (
     get_value_type,
     list_unique,
 )
-from .edits import get_user_value, parse_code
-from .guard_changes import CauseKey, GuardChange, list_closest_failures, list_failures, list_guard_changes
-from .root_changes import ChangeGraph, draw_graph
-from .value_facts import index_facts, merge_facts
+from .root_changes import (
+    CauseKey,
+    ChangeGraph,
+    GuardChange,
+    draw_graph,
+    list_changes,
+    list_closest_failures,
+    list_failures,
+)
+from .value_facts import find_optional_stacks, index_facts, merge_facts
 
 #: Guards on the object itself: that two objects look the same does not make them one cause.
 _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
 #: What a line has that reads a size itself: a loop, a range, a view.
 _READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|numel|item|int)\b")
+#: What causes are made of, in the order in which it is made; see `Evidence.prepare`.
+CAUSE_STEPS = (
+    *(Compile, StackFrame, Recompile, GuardFailure, SymbolicShape, GraphBreak, RefusedCall, DynamicDecision),
+    *(find_call_sites, list_changes, find_optional_stacks, index_facts),
+)
 
 
 @kept
@@ -87,11 +108,10 @@ class _Group:
 
 def _group_changes(evidence: Evidence) -> list[_Group]:
     """The changes of all recompiles by their roots, in order of first appearance."""
-    recompiles = [list_guard_changes(evidence, row) for row in sorted(evidence.rows(Recompile), key=get_moment)]
-    graph, before = draw_graph(evidence, recompiles)
+    graph, before = draw_graph(evidence)
     groups: dict[CauseKey, _Group] = {}
     attributed: dict[int | None, CauseKey] = {}
-    for changes in recompiles:
+    for changes in list_changes(evidence):
         for change in changes:
             _add_change(groups, change, graph)
         found, number = graph.find_roots(changes[0]), changes[0].event_id
@@ -275,16 +295,16 @@ def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
 def _get_flow_key(cause: Cause) -> tuple[object, ...] | None:
     """What is the same for sizes of which one can come from the other: the function, and how they changed."""
     site = cause.call_site
-    if not cause.path.is_size or site is None or get_user_value(cause) is None:
+    if not cause.path.is_size or site is None or cause.user.value is None:
         return None
     return site.file, site.function, cause.values, cause.bounds, cause.is_still_static, cause.is_first
 
 
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
     """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
-    passed, site = get_user_value(cause), origin.call_site
+    passed, site = cause.user.value, origin.call_site
     return passed is not None and (
-        get_user_value(origin) == passed or passed in _list_results((site.code if site else None) or "")
+        origin.user.value == passed or passed in _list_results((site.code if site else None) or "")
     )
 
 

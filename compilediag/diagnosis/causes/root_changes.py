@@ -1,29 +1,224 @@
-"""Find the guards whose change is the user's own, and those that only follow: in other frames, of derived sizes.
+"""What changed at each recompile, and which of the changes are the user's own.
 
-A size is seen under many names while one call runs: as an argument of each frame, as the size of what is computed from
-it, multiplied by another size, as a number after a graph break. Only the first is a root. The changes are the nodes of
-a graph whose edges lead from a change to those that it follows from. Each edge rule names what needs it: programs of
+A change is a guard that failed in the closest entry, with the value that it saw before and after. A size is seen under
+many names while one call runs: as an argument of each frame, as the size of what is computed from it, multiplied by
+another size, as a number after a graph break. Only the first is a root. The changes are the nodes of a graph whose
+edges lead from a change to those that it follows from. Each edge rule names what needs it: programs of
 tests/advice/programs, or tests of tests/unit/test_root_causes.py.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
 from ...decode.call_stacks import is_torch_file
-from ...decode.guards.guard_text import parse_guard
-from ...decode.guards.path import Path, Step
-from ...events import StackFrame
-from ...formatting import is_resumed
-from ..evidence import Evidence, group_by
+from ...decode.guards.guard_text import find_torch_source, parse_guard
+from ...decode.guards.path import Path, Step, name_any_instance
+from ...events import GuardFailure, Recompile, StackFrame
+from ...formatting import format_first_line, is_resumed
+from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
-from .guard_changes import CauseKey, GuardChange, is_local_number
+from .cause import INTEGER, get_family, get_kind, get_moment
+
+#: Guards on a whole object: what is inside of another object differs as a matter of course.
+_WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
+#: Guards that change with another property of the same tensor.
+_CONSEQUENCES = ("dispatch_keys", "alias", "other")
+#: Sizes of one tensor whose products are tried.
+_MAX_SIZES = 6
+
+
+class CauseKey(NamedTuple):
+    """What the recompiles of one cause have in common in one function.
+
+    `text` is torch's reason of an unknown guard, `region` that of `torch.compile(isolate_recompiles=True)`, which has
+    entries of its own.
+    """
+
+    file: str | None
+    line: int | None
+    function: str | None
+    family: str
+    text: str
+    source: str
+    region: int | None = None
+
+    @property
+    def path(self) -> Path:
+        return Path.of(self.source)
+
+    @property
+    def place(self) -> Place:
+        return self.function, self.file, self.line
+
+
+@dataclass(frozen=True)
+class GuardChange:
+    """One guard that failed at one recompile.
+
+    `row` is the recompile as if this guard had been the first to fail. `name` is what the user's code calls the value,
+    and the kind of its guard; None if it has no name there. `numbers` are the size or integer that the entry needs and
+    the one that came; None for anything else.
+    """
+
+    key: CauseKey
+    row: Recompile
+    is_first: bool
+    name: str | None = None
+
+    @property
+    def event_id(self) -> int | None:
+        return self.row.event_id
+
+    @property
+    def numbers(self) -> tuple[int, int] | None:
+        pair = self.row.expected or "", self.row.actual or ""
+        if self.key.family not in ("tensor_size", "value") or not all(map(INTEGER.fullmatch, pair)):
+            return None
+        return int(pair[0]), int(pair[1])
+
+    @property
+    def is_size(self) -> bool:
+        return self.key.family == "tensor_size"
+
+    @property
+    def is_relation(self) -> bool:
+        """True for a guard on how several sizes relate."""
+        return self.key.family == "symbolic_shape"
+
+
+def list_failures(evidence: Evidence, row: Recompile) -> list[GuardFailure]:
+    """The guards of every earlier entry that failed at a recompile. One without a compile key has none."""
+    if row.compile_key is None:
+        return []
+    return [failure for failure in evidence.by_compile(GuardFailure).get(row.compile_key, ()) if failure.guard_source]
+
+
+def list_closest_failures(evidence: Evidence, row: Recompile) -> list[GuardFailure]:
+    """The guards that failed in the entry that came closest to fitting."""
+    if row.closest_compile_key is None:
+        return []
+    return [failure for failure in list_failures(evidence, row) if failure.entry_compile_key == row.closest_compile_key]
+
+
+def make_cause_key(row: Recompile) -> CauseKey:
+    """The key of the cause that a recompile belongs to."""
+    kind, source = get_kind(row.guard_kind), name_any_instance(row.guard_source or "")
+    text = format_first_line(row.reason or "") if kind == "other" and not source else ""
+    return CauseKey(row.file, row.line, row.function, get_family(kind, source), text, source, row.region)
+
+
+@kept
+def list_changes(evidence: Evidence) -> list[list[GuardChange]]:
+    """The guards that failed at each recompile, in the order of time: the first one first, without those that follow
+    from another one of them.
+    """
+    sites, found = find_call_sites(evidence), []
+    for row in sorted(evidence.rows(Recompile), key=get_moment):
+        changes = _list_failed(evidence, row)
+        left = _keep_one_stride([one for one in changes if one.is_first or not _follows_any(one, changes)])
+        names = [sites.find_key(change.row) for change in left]
+        found.append(
+            [
+                change if name is None else replace(change, name=f"{change.key.family}:{name}")
+                for change, name in zip(left, names, strict=True)
+            ]
+        )
+    return found
+
+
+def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
+    """The guards that failed at a recompile, each once, the first one first."""
+    first = GuardChange(make_cause_key(row), _use_own_reason(evidence, row), True)
+    found = {first.key: first}
+    for change in _list_others(evidence, row):
+        found.setdefault(change.key, change)
+    return list(found.values())
+
+
+def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
+    """The changes with one stride of each tensor: another memory layout changes most of them."""
+    first: dict[Path, GuardChange] = {}
+    for change in changes:
+        if change.key.family == "tensor_stride":
+            first.setdefault(change.key.path.subject, change)
+    return [one for one in changes if one.key.family != "tensor_stride" or one in first.values()]
+
+
+def _list_others(evidence: Evidence, row: Recompile) -> Iterator[GuardChange]:
+    for failure in list_closest_failures(evidence, row):
+        view = replace(
+            row,
+            guard_source=failure.guard_source,
+            guard_kind=failure.guard_kind,
+            expected=failure.expected,
+            actual=failure.actual,
+            reason=failure.guard,
+            user_file=failure.user_file,
+            user_line=failure.user_line,
+            user_code=None,
+        )
+        yield GuardChange(make_cause_key(view), view, False)
+
+
+def _use_own_reason(evidence: Evidence, row: Recompile) -> Recompile:
+    """Give a recompile the text of its own guard, where torch's reason is of another guard that failed before it."""
+    if not row.guard_source or find_torch_source(row.guard_source, row.reason) is not None:
+        return row
+    own = (
+        failure.guard for failure in list_closest_failures(evidence, row) if failure.guard_source == row.guard_source
+    )
+    return replace(row, reason=next(own, None) or row.reason)
+
+
+def _follows_any(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
+    if change.key.family == "tensor_stride" and _follows_sizes(change, changes):
+        return True
+    return any(_follows(change, other) for other in changes if other is not change)
+
+
+def _follows_sizes(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
+    """True for a stride that changed as sizes of its tensor did: that of a dense tensor is a product of them."""
+    subject, own = change.key.path.subject, _get_ratio(change)
+    sizes = {other.key.path: _get_ratio(other) for other in changes if other.is_size}
+    ratios = [ratio for path, ratio in sizes.items() if ratio is not None and path.owner == subject]
+    if own is None:
+        return bool(sizes)
+    subsets = (subset for count in range(1, len(ratios) + 1) for subset in combinations(ratios[:_MAX_SIZES], count))
+    return any(math.prod(subset) == own for subset in subsets)
+
+
+def _get_ratio(change: GuardChange) -> Fraction | None:
+    """How many times as large it is; None if it is not a number, or was 0."""
+    pair = change.row.expected or "", change.row.actual or ""
+    if not all(map(INTEGER.fullmatch, pair)) or int(pair[0]) == 0:
+        return None
+    return Fraction(int(pair[1]), int(pair[0]))
+
+
+def _follows(change: GuardChange, other: GuardChange) -> bool:
+    """True if a guard had to fail because the other one did: it needs no change of its own."""
+    if change.is_relation:
+        return other.is_size or (other.is_relation and other.is_first)
+    if change.key.family in _CONSEQUENCES:
+        return not (other.key.family in _CONSEQUENCES and other.is_first < change.is_first)
+    if other.key.family in _WHOLE_OBJECT or other.row.expected == "None" or other.row.actual == "None":
+        return other.key.path.subject.holds(change.key.path.subject)
+    return change.key.family == "mode_stack" and other.key.family == "default_device"
+
+
+def is_local_number(path: Path) -> bool:
+    """True for a plain local variable, which can hold a size that was computed before a graph break."""
+    return path.is_size or (not path.steps and path.root.isidentifier())
+
 
 #: The file of torch through which a call enters compiled code.
 _ENTRANCES = ("_dynamo/eval_frame.py", "_dynamo\\eval_frame.py")
@@ -61,16 +256,13 @@ class OuterCall(NamedTuple):
 
 def _find_outer_call(callers: Sequence[StackFrame]) -> OuterCall | None:
     """The outer call of the frames around a compiled one, innermost first; None if the stack is not known."""
-    entrances = [number for number, frame in enumerate(callers) if _is_entrance(frame)]
+    files = [frame.file or "" for frame in callers]
+    entrances = [at for at, file in enumerate(files) if is_torch_file(file) and file.endswith(_ENTRANCES)]
     outside = entrances[-1] + 1 if entrances else 0
     if outside >= len(callers):
         return None
     running = ((frame.function, frame.file) for frame in callers[:outside] if not is_torch_file(frame.file or ""))
     return OuterCall(callers[outside].stack or "", frozenset(running))
-
-
-def _is_entrance(frame: StackFrame) -> bool:
-    return is_torch_file(frame.file or "") and (frame.file or "").endswith(_ENTRANCES)
 
 
 class CallInstance:
@@ -159,7 +351,7 @@ class RecompileStep:
 
 
 class ChangeGraph:
-    """Which changes follow from which. Recompiles are added in the order of their time, and `join_peers` comes last."""
+    """Which changes follow from which. Recompiles are added in the order of their time, then edges between peers."""
 
     def __init__(self, sites: CallSites):
         self.sites = sites
@@ -181,26 +373,20 @@ class ChangeGraph:
         """Take the changes of one recompile, and those of earlier recompiles in the same call."""
         for change in changes:
             self.changes.setdefault(change.key, []).append(change)
-            name = self.name(change)
-            if name is not None:
-                self.named.setdefault(name, change.key)
+            if change.name is not None:
+                self.named.setdefault(change.name, change.key)
         upstream = [one for one in earlier if one.key.place != changes[0].key.place][-_MAX_KNOWN:]
         step = RecompileStep(self, changes, upstream)
         for rule in SAME_VALUE_RULES:
             for edge in rule(step):
-                self._draw(edge)
+                self.draw(edge)
                 self.carried.setdefault(edge.change.key, edge.origins[0])
         for rule in CONSEQUENCE_RULES:
             for edge in rule(step):
-                self._draw(edge)
+                self.draw(edge)
         self._count_peers(changes)
 
-    def join_peers(self) -> None:
-        """Draw the edges between guards of one recompile, after all recompiles were added."""
-        for edge in follow_peer(self):
-            self._draw(edge)
-
-    def _draw(self, edge: Edge) -> None:
+    def draw(self, edge: Edge) -> None:
         """Add an edge. Of several from one change, the last one counts."""
         origins = tuple(origin for origin in edge.origins if origin.key != edge.change.key)
         if origins:
@@ -213,11 +399,6 @@ class ChangeGraph:
                 self.peers[one.key, other.key] += 1
             if is_near:
                 self.near.add(frozenset((one.key, other.key)))
-
-    def name(self, change: GuardChange) -> str | None:
-        """What the user's code calls the value, and the kind of its guard; None if it has no name there."""
-        name = self.sites.find_key(change.row)
-        return None if name is None else f"{change.key.family}:{name}"
 
     def follows(self, change: GuardChange) -> bool:
         """True if a change has an edge: it follows from another one."""
@@ -257,17 +438,16 @@ def get_node(change: GuardChange) -> Node:
     return Node(change.key, change.event_id)
 
 
-def draw_graph(
-    evidence: Evidence, recompiles: Iterable[Sequence[GuardChange]]
-) -> tuple[ChangeGraph, dict[int | None, int | None]]:
-    """The graph of the changes of all recompiles, and for each recompile the one before it in the same call."""
+def draw_graph(evidence: Evidence) -> tuple[ChangeGraph, dict[int | None, int | None]]:
+    """The graph of all changes, and for each recompile the one before it in the same call."""
     instances, graph = CallInstances(evidence), ChangeGraph(find_call_sites(evidence))
     before: dict[int | None, int | None] = {}
-    for changes in recompiles:
+    for changes in list_changes(evidence):
         earlier = instances.add(changes)
         graph.add(changes, earlier)
         before[changes[0].event_id] = earlier[-1].event_id if earlier else None
-    graph.join_peers()
+    for edge in follow_peer(graph):
+        graph.draw(edge)
     return graph, before
 
 
@@ -281,8 +461,7 @@ def follow_name(step: RecompileStep) -> Iterator[Edge]:
     """
     graph = step.graph
     for change in step.changes:
-        name = graph.name(change)
-        first = change.key if name is None else graph.named[name]
+        first = change.key if change.name is None else graph.named[change.name]
         if first != change.key:
             yield Edge(change, (get_node(graph.changes[first][-1]),), True)
 
@@ -305,7 +484,7 @@ def follow_as_before(step: RecompileStep) -> Iterator[Edge]:
     """
     graph = step.graph
     for change in step.changes:
-        if change.key in graph.carried and not graph.follows(change) and graph.name(change) is None:
+        if change.key in graph.carried and not graph.follows(change) and change.name is None:
             yield Edge(change, (graph.carried[change.key],), True)
 
 
@@ -318,7 +497,7 @@ def follow_computed_size(step: RecompileStep) -> Iterator[Edge]:
     `test_a_multiple_and_a_product_of_sizes_follow_from_them`.
     """
     graph = step.graph
-    own = [one for one in step.changes if graph.follows(one) or graph.name(one) is not None]
+    own = [one for one in step.changes if graph.follows(one) or one.name is not None]
     for change in step.changes if step.upstream else ():
         if change.numbers is None or not _is_derivable(change) or any(change is one for one in own):
             continue
@@ -406,7 +585,11 @@ def follow_peer(graph: ChangeGraph) -> Iterator[Edge]:
         return key.family == "tensor_size" and (key.place, key.path.owner.text) in absent
 
     order = {key: _rank(graph, changes[0], at) for at, (key, changes) in enumerate(graph.changes.items())}
-    named = {key: _count_named(changes) for key, changes in graph.changes.items()}
+    # A guard that is a bound on a symbol is not counted: torch names one of the sizes that have it.
+    named = {
+        key: sum(change.row.guard_kind != "symbolic_shape" for change in changes)
+        for key, changes in graph.changes.items()
+    }
     for pair, count in sorted(graph.peers.items(), key=lambda item: sorted(order[key] for key in item[0])):
         first, second = sorted(pair, key=order.__getitem__)
         if is_sometimes_absent(first):
@@ -436,11 +619,6 @@ def _can_join(graph: ChangeGraph, first: CauseKey, second: CauseKey, count: int)
     return first.family == second.family or (
         count > 1 and not (first.path.is_module_attribute or second.path.is_module_attribute)
     )
-
-
-def _count_named(changes: Sequence[GuardChange]) -> int:
-    """How often a guard changed; where it is a bound on a symbol, torch names one of the sizes that have it."""
-    return sum(change.row.guard_kind != "symbolic_shape" for change in changes)
 
 
 def _can_carry(change: GuardChange, origin: GuardChange) -> bool:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, SymbolicShape
-from ...formatting import format_function, format_line, format_place, is_resumed
+from ...formatting import format_function, format_line, format_place, parse_resumed
 from ..evidence import Evidence, Stacks, get_place, group_by, kept
+from ..source_edits import parse_code
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")
@@ -20,7 +21,6 @@ _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
-_RESUMED_AT = re.compile(r"_at_(\d+)$")
 _INTEGER = re.compile(r"-?\d{1,18}")
 #: Frames that run the function of a thread, and those that begin it.
 _RUNS_THREAD = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)\.py$")
@@ -279,8 +279,8 @@ def _read_version(text: object) -> tuple[int, int]:
 
 def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
     """File and line of the graph break before the code that recompiled; (None, None) if there was none."""
-    found = _RESUMED_AT.search(row.function or "") if is_resumed(row.function) else None
-    return (row.file, int(found[1])) if found else (None, None)
+    resumed = parse_resumed(row.function)
+    return (row.file, resumed[1]) if resumed else (None, None)
 
 
 def _get_sources(row: SymbolicShape) -> dict[str, str]:
@@ -346,3 +346,59 @@ def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
         return _FUNCTIONS[node.func.id](*(_evaluate(argument, values) for argument in node.args))
     raise ValueError(f"not understood: {ast.dump(node)[:80]}")
+
+
+# What a line of the user's code does with a value
+
+
+#: Functions of Python that need the number itself.
+_NEED_NUMBER = frozenset({"range", "list", "tuple", "enumerate", "zip", "str", "repr", "format"})
+_SHAPE_CALLS = frozenset({"zeros", "ones", "empty", "full", "view", "reshape", "expand", "repeat", "arange", "rand"})
+
+
+def find_uses(code: str | None, name: str) -> frozenset[str]:
+    """How a line uses `name`: any of "operand", "update", "index", "range", "argument", "condition", "other".
+
+    "update" is `name += 1`. "operand" is arithmetic whose result is not itself an option of a call: there a tensor can
+    take the number's place. Empty if the line does not contain it, or cannot be parsed.
+    """
+    text = (code or "").strip()
+    tree, wanted = parse_code(text) or parse_code(f"{text}\n    pass"), parse_code(name)
+    if tree is None or wanted is None or not isinstance(wanted.body[0], ast.Expr):
+        return frozenset()
+    target = ast.dump(wanted.body[0].value)
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _dump(node) == target)
+    return frozenset(_classify(node, parents) for node in found)
+
+
+def _dump(node: ast.expr) -> str:
+    # `self.step += 1` stores what it reads; its context is no difference here.
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()")
+
+
+def _classify(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
+    parent = parents.get(node)
+    if isinstance(parent, ast.BinOp | ast.UnaryOp):
+        outer = _classify(parent, parents)
+        return "operand" if outer == "other" else outer
+    if isinstance(parent, ast.AugAssign) and parent.target is node:
+        return "update"
+    if isinstance(parent, ast.Slice) or (isinstance(parent, ast.Subscript) and parent.slice is node):
+        return "index"
+    if isinstance(parent, ast.Compare | ast.If | ast.IfExp | ast.While | ast.BoolOp):
+        return "condition"
+    if isinstance(parent, ast.keyword):
+        return "argument"
+    if isinstance(parent, ast.Call):
+        return _classify_argument(node, parent)
+    return "other"
+
+
+def _classify_argument(node: ast.AST, call: ast.Call) -> str:
+    function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    if isinstance(call.func, ast.Name) and function in _NEED_NUMBER:
+        return "range"
+    # `torch.relu(x * k)` takes the tensor that the arithmetic gives; `dropout(x, 2 * k)` takes a number.
+    is_first = bool(call.args) and call.args[0] is node and isinstance(node, ast.BinOp)
+    return "other" if is_first and function not in _SHAPE_CALLS else "argument"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from ...decode.guards.path import format_expression
 from ...events import Compile, GuardFailure, Recompile
-from ...formatting import format_names
-from ..evidence import Evidence, get_ids, kept, sum_seconds
+from ...formatting import format_amount, format_change, format_names, format_seconds
+from ..causes.cause import ZERO_ONE, Cause, list_unique
+from ..causes.grouping import CAUSE_STEPS, find_causes
+from ..causes.value_facts import FactIndex, index_facts
+from ..change import CodeChange, Edit, merge_settings
+from ..evidence import Evidence, Place, find_first, get_ids, get_place, kept, sum_seconds
+from ..rule import Advice, describe_change, format_user_line
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
-from ..rules.recompiles import find_side_effects
-from ..settings import merge_settings
-from .candidates import Candidate, list_candidates
-from .outcome import read_outcome
-from .plan import Plan, UnresolvedCause
-from .selection import Blockers, Selection, select_causes
-from .steps import add_specs, describe_what, find_specs, make_steps
+from ..rules.guards import advise, find_side_effects
+from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT
+from .plan import Plan, PlanStep, UnresolvedCause, read_outcome
+from .specs import DynamicSpec, find_specs
 
 #: In place of a cause: nothing saves the recompile.
 _KEPT = -1
@@ -30,15 +34,17 @@ NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
 @kept
 def make_plan(evidence: Evidence) -> Plan:
     """The smallest set of changes that saves the most compile seconds of a session."""
+    evidence.prepare(*CAUSE_STEPS, find_causes, list_candidates, find_compile_costs)
     candidates, recompiles = list_candidates(evidence), evidence.rows(Recompile)
     blockers = find_blockers(recompiles, candidates)
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
-    specs = find_specs(evidence, chosen)
-    steps = add_specs(make_steps(selection, candidates, len(recompiles)), specs)
+    specs = find_specs(evidence, [candidate.causes for candidate in chosen])
+    steps = _make_steps(selection, chosen, specs, len(recompiles))
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
     is_collected = "recompiles" not in find_gaps(evidence)
+    outcome = read_outcome(evidence.meta)
     return Plan(
         steps=steps,
         recompiles=len(recompiles),
@@ -47,7 +53,7 @@ def make_plan(evidence: Evidence) -> Plan:
         seconds_saved=sum_seconds(row.lost_s for row in saved),
         settings=block.settings,
         unresolved=_list_unresolved(selection, candidates, blockers),
-        tried=_read_tried(evidence.meta),
+        tried=None if outcome is None else outcome.to_dict(),
         notes=(*block.conflicts, *(_list_limits(evidence, is_collected) if recompiles else ())),
         costs=find_compile_costs(evidence),
         is_collected=is_collected,
@@ -84,19 +90,13 @@ def _list_unresolved(
         rows = [row for row, causes in blockers.items() if number in causes and row not in saved]
         is_kept = number not in selection.chosen or any(row.event_id in candidate.kept for row in rows)
         if rows and is_kept and not effects.issuperset(map(id, candidate.causes)):
-            found.append(_describe_unresolved(number, candidates, blockers, rows))
+            reason = _explain_unresolved(number, candidates, {row.event_id: blockers[row] for row in rows})
+            place = candidate.causes[0].user_place
+            found.append(UnresolvedCause(describe_what(candidate), reason, place, get_ids(rows)))
     return tuple(found)
 
 
-def _describe_unresolved(
-    number: int, candidates: Sequence[Candidate], blockers: Mapping[Recompile, Blockers], rows: Sequence[Recompile]
-) -> UnresolvedCause:
-    reason = _explain(number, candidates, {row.event_id: blockers[row] for row in rows})
-    place = candidates[number].causes[0].user_place
-    return UnresolvedCause(describe_what(candidates[number]), reason, place, get_ids(rows))
-
-
-def _explain(number: int, candidates: Sequence[Candidate], blockers: Mapping[int | None, Blockers]) -> str:
+def _explain_unresolved(number: int, candidates: Sequence[Candidate], blockers: Mapping[int | None, Blockers]) -> str:
     candidate = candidates[number]
     if not candidate.changes:
         advice = candidate.advice[0]
@@ -112,7 +112,396 @@ def _explain(number: int, candidates: Sequence[Candidate], blockers: Mapping[int
     return f"changing it saves nothing: {names} failed at {calls}, and no change resolves that"
 
 
-def _read_tried(meta: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The outcome of a trial of this plan, which `compilediag try` stores in the session; None if there is none."""
-    outcome = read_outcome(meta)
-    return None if outcome is None else outcome.to_dict()
+# Candidates: causes that one change resolves together, and the recompiles that each keeps alive
+
+#: Settings that make numbers dynamic.
+_DYNAMIC_SETTINGS = frozenset({"dynamic_sources", "allow_unspec_int_on_nn_module"})
+_MARK = "mark_dynamic("
+#: Part of a change that does something by itself: a setting's item, or a line at a place.
+Atom = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Causes that one change resolves.
+
+    `changes` are the ways to do that, the preferred one first; none for a single cause that nothing resolves.
+    `kept` has the recompiles that stay although the first of them is made, by their event ids, with the reason.
+    """
+
+    causes: tuple[Cause, ...]
+    advice: tuple[Advice, ...]
+    changes: tuple[CodeChange, ...]
+    kept: Mapping[int | None, str] = field(default_factory=dict)
+
+    @property
+    def change(self) -> CodeChange | None:
+        return self.changes[0] if self.changes else None
+
+    @property
+    def advised(self) -> tuple[tuple[Cause, Advice], ...]:
+        """Each cause with its advice."""
+        return tuple(zip(self.causes, self.advice, strict=True))
+
+    @property
+    def name(self) -> str:
+        """What varies, in the user's names where they are known."""
+        names = (cause.name or cause.kind for cause in self.causes)
+        return ", ".join(dict.fromkeys(names))
+
+    @property
+    def rows(self) -> tuple[Recompile, ...]:
+        """The recompiles that stay as long as these causes do."""
+        rows = {row.event_id: row for cause in self.causes for row in cause.failed}
+        return tuple(rows.values())
+
+
+@kept
+def list_candidates(evidence: Evidence) -> list[Candidate]:
+    """The causes of a session with what changes them; those that one change resolves are one candidate."""
+    found: list[Candidate] = []
+    for cause in find_causes(evidence):
+        own = _make_candidate(cause, index_facts(evidence))
+        place = next((at for at, other in enumerate(found) if _is_one_change(own, other)), None)
+        if place is None:
+            found.append(own)
+        else:
+            found[place] = _merge(found[place], own)
+    return found
+
+
+def _make_candidate(cause: Cause, facts: FactIndex) -> Candidate:
+    advice = advise(cause.alone)  # Other causes have their own steps.
+    changes = get_changes(advice)
+    if changes and changes[0] == CodeChange(text=DYNAMIC_BY_DEFAULT):
+        return Candidate((cause,), (advice,), changes, find_first_changes(cause))
+    if not changes or not is_dynamic_change(changes[0]):
+        return Candidate((cause,), (advice,), changes)
+    kept = find_kept(cause, facts)
+    ordered = order_changes(changes, is_useless=all(row.event_id in kept for row in cause.failed))
+    return Candidate((cause,), (advice,), ordered, kept if is_dynamic_change(ordered[0]) else {})
+
+
+def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[CodeChange, ...]:
+    """The changes, those that make a number dynamic last if that saves nothing: for the values 0 and 1."""
+    return tuple(sorted(changes, key=lambda change: is_useless and is_dynamic_change(change)))
+
+
+def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
+    """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
+    is_remedy = advice.has_recipe or any(change.can_be_applied for change in advice.changes)
+    if advice.is_expected or (advice.rule.gives_fewer and not is_remedy):
+        return ()
+    return advice.changes or (CodeChange(text=advice.action),)
+
+
+def _is_one_change(one: Candidate, other: Candidate) -> bool:
+    """True if a change does all that the other does, or if both mark sizes of one tensor at one line."""
+    if one.change is None or other.change is None:
+        return False
+    own, others = list_atoms(one.change), list_atoms(other.change)
+    if own and others and (own <= others or others <= own):
+        return True
+    return one.change.can_be_applied and other.change.can_be_applied and bool(_get_tensors(one) & _get_tensors(other))
+
+
+def list_atoms(change: CodeChange) -> frozenset[Atom]:
+    """What a change does, in parts that can be compared."""
+    lines = (
+        (edit.file, edit.line, edit.kind, edit.old if edit.kind == "replace" else "", line)
+        for edit in change.edits
+        for line in edit.new.splitlines()
+    )
+    items = ((key, item) for key, value in (change.settings or {}).items() for item in str(value).split(","))
+    return frozenset([*lines, *items])
+
+
+def _get_tensors(candidate: Candidate) -> frozenset[tuple[object, ...]]:
+    """The tensors whose sizes it is about, each at its call site."""
+    return frozenset(
+        (cause.call_site.file, cause.call_site.line, cause.user.value)
+        for cause in candidate.causes
+        if cause.call_site is not None and cause.expression is not None and cause.path.is_size
+    )
+
+
+def _merge(one: Candidate, other: Candidate) -> Candidate:
+    changes = [merge_changes(pair) for pair in zip(one.changes, other.changes, strict=False)]
+    kept = {**one.kept, **other.kept}
+    return Candidate((*one.causes, *other.causes), (*one.advice, *other.advice), tuple(changes), kept)
+
+
+def merge_changes(changes: Iterable[CodeChange]) -> CodeChange:
+    """One change that does what all of these do. Lines for one place become one edit, each once."""
+    changes = list(changes)
+    settings = merge_settings([change.settings for change in changes]).settings
+    texts = dict.fromkeys(change.text for change in changes if change.text)
+    edits = merge_edits(edit for change in changes for edit in change.edits)
+    return CodeChange(settings or None, edits, " ".join(texts))
+
+
+def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The edits with one for each place at which lines are inserted."""
+    merged: dict[tuple[object, ...], Edit] = {}
+    for edit in edits:
+        place = edit.file, edit.line, edit.kind, edit.old, edit.new if edit.kind == "replace" else ""
+        known = merged.get(place)
+        lines = dict.fromkeys([*(known.new.splitlines() if known else ()), *edit.new.splitlines()])
+        merged[place] = edit if edit.kind == "replace" else replace(edit, new="\n".join(lines))
+    return tuple(merged.values())
+
+
+# Recompiles that stay although a size or number is dynamic: those of 0 and 1, and of conditions on the value
+
+
+def is_dynamic_change(change: CodeChange) -> bool:
+    """True for a change that makes a size or number dynamic, and does nothing else."""
+    marks = [line for edit in change.edits for line in edit.new.splitlines()]
+    if not change.can_be_applied or not all(_MARK in line for line in marks):
+        return False
+    return _DYNAMIC_SETTINGS.issuperset(change.settings or {})
+
+
+def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
+    """The recompiles of a cause that happen even if its value is dynamic from the start: event id -> reason.
+
+    Only sizes have special values: a number that is dynamic takes 0 and 1 as well.
+    """
+    rows = cause.seen or cause.recompiles
+    special = _list_special(rows) if cause.path.is_size else ()
+    found = {row.event_id: "torch compiles 0 and 1 on their own, even if the value is dynamic" for row in special}
+    for row in rows if cause.facts.exclusions else ():
+        for need in facts.find_exclusions([row], cause.source):
+            condition = format_expression(need.condition or cause.source)
+            found[row.event_id] = f"its compiled version is valid only for {condition}"
+    return found
+
+
+def find_first_changes(cause: Cause) -> dict[int | None, str]:
+    """The first recompile of each function, which stays where torch makes a number dynamic by itself."""
+    first: dict[tuple[Place, int | None], Recompile] = {}
+    for row in cause.seen or cause.recompiles:
+        first.setdefault((get_place(row), row.region), row)
+    return {row.event_id: "torch makes a number dynamic after its first change" for row in first.values()}
+
+
+def _list_special(rows: Sequence[Recompile]) -> Iterator[Recompile]:
+    """Those for the values 0 and 1, and the first one for any other value where an entry has only 0 or 1."""
+    general: set[Place] = set()
+    for row in rows:
+        place = get_place(row)
+        if row.expected not in ZERO_ONE:
+            general.add(place)
+        if _is_special(row):
+            yield row
+        elif place not in general:
+            general.add(place)
+            yield row
+
+
+def _is_special(row: Recompile) -> bool:
+    return row.actual in ZERO_ONE or (row.guard_kind == "symbolic_shape" and row.actual is None)
+
+
+# The choice: a recompile is saved when every guard that failed at it is changed
+
+#: A cause by its number in the list of causes.
+Blockers = frozenset[int]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen causes in their order. `saved` has the recompiles that each and all before it save together."""
+
+    chosen: tuple[int, ...]
+    saved: tuple[tuple[Recompile, ...], ...]
+    alone: tuple[tuple[Recompile, ...], ...]
+
+
+def select_causes(blockers: Mapping[Recompile, Blockers], can_change: Callable[[int], bool]) -> Selection:
+    """Choose the smallest set of causes that saves the most seconds, the most valuable first.
+
+    `blockers` has the causes whose guards failed at each recompile. Every cause of a recompile that can be saved at all
+    is needed to save it, so the set is unique; what remains to choose is the order.
+    """
+    remaining = {row: causes for row, causes in blockers.items() if causes and all(map(can_change, causes))}
+    chosen: list[int] = []
+    while remaining:
+        chosen += _choose_next(remaining, frozenset(chosen))
+        remaining = {row: causes for row, causes in remaining.items() if not causes <= set(chosen)}
+    saved = tuple(find_saved(blockers, chosen[: number + 1]) for number in range(len(chosen)))
+    return Selection(tuple(chosen), saved, tuple(find_saved(blockers, [cause]) for cause in chosen))
+
+
+def find_saved(blockers: Mapping[Recompile, Blockers], changed: Collection[int]) -> tuple[Recompile, ...]:
+    """The recompiles that do not happen when these causes are changed."""
+    return tuple(row for row, causes in blockers.items() if causes and causes <= set(changed))
+
+
+def _choose_next(remaining: Mapping[Recompile, Blockers], chosen: Blockers) -> list[int]:
+    """The causes that together save the most seconds per change, of those that complete at least one recompile."""
+    options = list({causes - chosen for causes in remaining.values()})
+    best = min(options, key=lambda option: _rate(remaining, chosen, option))
+    return sorted(best, key=lambda cause: _rate(remaining, chosen, frozenset([cause])))
+
+
+def _rate(remaining: Mapping[Recompile, Blockers], chosen: Blockers, option: Blockers) -> tuple[float, ...]:
+    """A number that is the lower the more seconds, then recompiles, the causes save each; ties keep their order."""
+    saved = [row for row, causes in remaining.items() if causes <= option | chosen]
+    seconds = sum_seconds(row.lost_s for row in saved)
+    return -seconds / len(option), -len(saved) / len(option), *sorted(option)
+
+
+# The steps, from the chosen causes: where, what varies, what to change, and what that saves
+
+
+#: The function that marks a dimension, of which there are several.
+_MARK_CALL = re.compile(r"^[\w.]*mark_\w+(?=\()")
+
+
+def _make_steps(
+    selection: Selection, chosen: Sequence[Candidate], specs: Sequence[DynamicSpec], total: int
+) -> tuple[PlanStep, ...]:
+    """One step for each chosen candidate; what an earlier step does already is left out of a later one. Specifications
+    that can replace a step are among its alternatives.
+    """
+    steps: list[PlanStep] = []
+    written: set[tuple[str, int, str]] = set()
+    for number, (candidate, saved, alone) in enumerate(zip(chosen, selection.saved, selection.alone, strict=True), 1):
+        others = [other for other in chosen if other is not candidate]
+        step = _make_step(candidate, saved, _describe_saving(candidate, saved, alone, others, total, not steps))
+        edits = tuple(edit for edit in (_drop_repeated(edit, written) for edit in step.edits) if edit.new)
+        alternatives = (*step.alternatives, *(spec.change for spec in specs if number in spec.steps))
+        steps.append(replace(step, recompiles_saved_alone=len(alone), edits=edits, alternatives=alternatives))
+    return tuple(steps)
+
+
+def _drop_repeated(edit: Edit, written: set[tuple[str, int, str]]) -> Edit:
+    """The edit without lines that an earlier step puts at the same place; a dimension is marked once."""
+    if edit.kind != "insert_before":
+        return edit
+    keys = {line: (edit.file, edit.line, _MARK_CALL.sub("", line)) for line in edit.new.splitlines()}
+    new = [line for line, key in keys.items() if key not in written]
+    written.update(keys.values())
+    return replace(edit, new="\n".join(new))
+
+
+def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) -> PlanStep:
+    causes, change = candidate.causes, candidate.changes[0]
+    file, line, function, code = _find_place(causes[0], change)
+    return PlanStep(
+        rule=candidate.advice[0].rule.id,
+        what=f"{describe_what(candidate)}{_describe_line(causes)}",
+        change=change.code,
+        why=_explain(candidate),
+        saving=saving,
+        recompiles_saved_alone=0,
+        recompiles_saved=len(saved),
+        seconds_saved=sum_seconds(row.lost_s for row in saved),
+        evidence=tuple(sorted(get_ids(candidate.rows))),
+        file=file,
+        line=line,
+        function=function,
+        code=code,
+        expression=_get_expression(causes),
+        values=_list_shapes(causes) or list_unique(value for cause in causes for value in cause.values),
+        settings=change.settings,
+        edits=change.edits,
+        alternatives=candidate.changes[1:],
+        causes=tuple(_describe(cause, advice) for cause, advice in candidate.advised),
+    )
+
+
+def _describe(cause: Cause, advice: Advice) -> str:
+    return advice.what_changed or describe_change(cause)
+
+
+def describe_what(candidate: Candidate) -> str:
+    """What varies: `ids.shape[0] was 4, then 6`; sizes of one tensor as shapes."""
+    shapes = _list_shapes(candidate.causes)
+    if shapes:
+        return f"{_get_expression(candidate.causes)} {format_change(shapes)}"
+    return "; ".join(list_unique(_describe(cause, advice) for cause, advice in candidate.advised))
+
+
+def _get_expression(causes: Sequence[Cause]) -> str | None:
+    """What varies in the user's names, or in those of the compiled function: `ids.shape[0], ids.shape[1]`."""
+    ordered = sorted(causes, key=lambda cause: cause.path.dim or 0) if _list_shapes(causes) else causes
+    return ", ".join(list_unique(cause.name for cause in ordered)) or None
+
+
+def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:
+    """The sizes of one tensor together, in the order of time: 4x16, 6x16, 6x24. Empty for anything else."""
+    are_sizes = all(cause.path.is_size for cause in causes)
+    if len(causes) < 2 or len({cause.path.owner for cause in causes}) > 1 or not are_sizes:
+        return ()
+    if len({cause.path.dim for cause in causes}) < len(causes):
+        return ()  # Tensors of several functions that have the same name there.
+    ordered = sorted(causes, key=lambda cause: cause.path.dim or 0)
+    if not all(cause.values for cause in ordered):
+        return ()
+    current = [cause.values[0] for cause in ordered]
+    shapes = ["x".join(current)]
+    for number in sorted({row.event_id or 0 for cause in ordered for row in cause.seen}):
+        for at, cause in enumerate(ordered):
+            current[at] = find_first(row.actual for row in cause.seen if row.event_id == number) or current[at]
+        shapes.append("x".join(current))
+    return list_unique(shapes)
+
+
+def _explain(candidate: Candidate) -> str:
+    """Why, and why the value has no name in the user's own code if it has none."""
+    reasons = (cause.user.reason for cause in candidate.causes)
+    unnamed = next((f"It has no name at your call: {reason}." for reason in reasons if reason), "")
+    texts = list_unique(advice.explanation for advice in candidate.advice)
+    whole = [text for text in texts if not any(text in other for other in texts if other != text)]
+    return " ".join(filter(None, [*whole, unnamed]))
+
+
+def _describe_line(causes: Sequence[Cause]) -> str:
+    """` (model.py:12: self.step += 1)`: where a module's number is compiled in, if the step is at the call."""
+    cause = causes[0]
+    is_attribute = len(causes) == 1 and cause.family == "value" and cause.path.is_module_attribute
+    return format_user_line(cause) if is_attribute and cause.user_place_text != cause.user_place else ""
+
+
+Location = tuple[str | None, int | None, str | None, str | None]
+
+
+def _find_place(cause: Cause, change: CodeChange) -> Location:
+    """File, line, function and code of the user's line: of the edit, or the call; without both, of the guard."""
+    edit, site = next(iter(change.edits), None), cause.call_site
+    if edit is not None and (site is None or (site.file, site.line) != (edit.file, edit.line)):
+        return edit.file, edit.line, None, None
+    if site is not None:
+        return site.file, site.line, site.function, site.code
+    row = cause.recompiles[0]
+    file, line = (row.user_file, row.user_line) if row.user_file else (row.file, row.line)
+    return file, line, row.function, cause.user_code
+
+
+def _describe_saving(
+    candidate: Candidate,
+    saved: Sequence[Recompile],
+    alone: Sequence[Recompile],
+    others: Sequence[Candidate],
+    total: int,
+    is_first: bool,
+) -> str:
+    """What the step saves with those before it, then what it saves alone, and what keeps it from saving more."""
+    seconds = sum_seconds(row.lost_s for row in saved)
+    timed = f" and {format_seconds(seconds)}" if seconds else ""
+    before = "" if is_first else "With the steps before it: "
+    amount = f"{len(saved)} of {format_amount(total, 'recompile')}{timed}" if saved else "nothing yet"
+    together = f"{before}{'saves' if before else 'Saves'} {amount}."
+    rows = {row.event_id for row in candidate.rows}
+    beside = [other for other in others if rows & {row.event_id for row in other.rows}]
+    if not beside:
+        return together
+    fails = "fails" if len(beside) == 1 and ", " not in beside[0].name else "fail"
+    names = format_names([f"`{other.name}`" for other in beside])
+    if saved and is_first:
+        return f"{together} {names} {fails} at some of the same calls."
+    saves = format_amount(len(alone), "recompile") if alone else "nothing"
+    together = "" if is_first else together
+    return f"{together} Alone it saves {saves}: {names} {fails} at the same calls.".lstrip()

@@ -1,27 +1,36 @@
-"""The plan: its steps and what they save, also as a document, a block of code, a patch and plain JSON values."""
+"""The plan: its steps and what they save, also as a document, a block of code, a patch and plain JSON values; and what
+trying it showed.
+"""
 
 from __future__ import annotations
 
-import ast
+import dataclasses
 import difflib
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from ...document import WIDTH, Block, Code, CodeBlock, Items, Para, Place, Section, to_html, to_text
 from ...errors import CompilediagError
-from ...formatting import escape_lines, format_amount, format_line, format_place, format_seconds, format_times
+from ...formatting import (
+    escape_controls,
+    escape_lines,
+    format_amount,
+    format_line,
+    format_place,
+    format_seconds,
+    format_times,
+)
 from ...system.files import find_working_folder
 from ...system.source_files import SourceReader, split_lines
-from ..change import CodeChange, Edit
+from ..change import CodeChange, Edit, Settings, format_settings
 from ..finding import Finding
-from ..inserted_code import is_only_inserted
 from ..rules.costs import CompileCost
-from ..settings import Settings, format_settings
-from ..source_edits import IMPORT_TORCH, apply_edits, find_last_import, imports_torch
-from .dynamic_specs import DynamicSpec
+from ..source_edits import apply_edits
+from .specs import DynamicSpec
 
 #: Values of a step that `to_dict()` has: the first ones.
 MAX_VALUES = 64
@@ -277,10 +286,8 @@ def _make_patch(plan: Plan) -> str | None:
         return None
     try:
         texts = {file: reader.read(file) for file in files}
-        changed = {file: apply_edits(text, edits.get(file, [])).text for file, text in texts.items()}
-        changed[files[0]] = _insert_settings(changed[files[0]], format_settings(plan.settings))
-        if not all(is_only_inserted(ast.parse(text), ast.parse(changed[file])) for file, text in texts.items()):
-            return None
+        settings = {files[0]: format_settings(plan.settings)}
+        changed = {f: apply_edits(text, edits.get(f, []), settings.get(f, "")).text for f, text in texts.items()}
     except (CompilediagError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return "".join(_format_diff(texts, changed)) or None
@@ -292,24 +299,6 @@ def _is_unchanged(step: PlanStep, reader: SourceReader) -> bool:
         return False
     lines = split_lines(reader.find(step.file or "") or "")
     return [line.strip() for line in lines[step.line - 1 : step.line]] == [step.code.strip()]
-
-
-def _insert_settings(text: str, settings: str) -> str:
-    """The text of a file with settings below its imports."""
-    if not settings:
-        return text
-    return _insert_below_imports(text, settings if imports_torch(ast.parse(text)) else f"{IMPORT_TORCH}\n\n{settings}")
-
-
-def _insert_below_imports(text: str, lines: str) -> str:
-    """Put lines below the imports at the top of a module, or below its docstring."""
-    last = find_last_import(ast.parse(text))
-    whole = split_lines(text)
-    end = "\r\n" if whole and whole[0].endswith("\r\n") else "\n"
-    block = "".join(line + end for line in lines.splitlines())
-    if last and not whole[last - 1].endswith(("\n", "\r")):
-        whole[last - 1] += end
-    return "".join([*whole[:last], block, *whole[last:]])
 
 
 def _format_diff(texts: Mapping[str, str], changed: Mapping[str, str]) -> Iterator[str]:
@@ -326,3 +315,101 @@ def _name_in_patch(file: str) -> str:
     if here is not None and (path := path.absolute()).is_relative_to(here):
         return path.relative_to(here).as_posix()
     return path.as_posix().lstrip("/")
+
+
+# What trying a plan showed
+
+
+#: The key of an outcome in a session's meta.
+META_KEY = "tried"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program did without ("before") and with ("after") a plan.
+
+    Of several runs, `recompiles_before` is the smallest count and `recompiles_after` the largest, and each time is that
+    of the fastest run. `compile_seconds_*` (s) is the time of all compiles, `wall_seconds_*` (s) that of the whole run.
+    `exit_codes` are those without and with the plan; None for a workload that is no process, and after a timeout.
+    `same_output` is None if the output was not compared. `backend` is the backend that replaced the program's own, as
+    "eager" for `--fast`, or None; times are then of no interest. `holds`: the recompiles that the plan names are gone
+    and nothing else changed. `note` says in one line why it does not hold, or what is not known. `code` is the block
+    that was tried, and `runs` how often each side ran. What was not measured is None.
+    """
+
+    recompiles_before: int | None = None
+    recompiles_after: int | None = None
+    compile_seconds_before: float | None = None
+    compile_seconds_after: float | None = None
+    wall_seconds_before: float | None = None
+    wall_seconds_after: float | None = None
+    exit_codes: tuple[int | None, int | None] = (None, None)
+    same_output: bool | None = None
+    backend: str | None = None
+    note: str | None = None
+    holds: bool = False
+    code: str = ""
+    runs: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as plain JSON values, with `text`, the outcome in one line."""
+        return {**dataclasses.asdict(self), "exit_codes": [*self.exit_codes], "text": str(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Outcome:
+        """The outcome that `to_dict` gave; values of a later version, or of another type, are ignored."""
+        fields = {field.name: str(field.type) for field in dataclasses.fields(cls) if field.name != "exit_codes"}
+        found = {name: value for name, value in values.items() if name in fields and _fits(value, fields[name])}
+        codes = values.get("exit_codes")
+        if isinstance(codes, list) and len(codes) == 2 and all(_fits(code, "int | None") for code in codes):
+            found["exit_codes"] = tuple(codes)
+        return cls(**found)
+
+    def __str__(self) -> str:
+        parts = [*self._list_changes(), *self._list_agreements()]
+        verdict = "Tried, the plan holds" if self.holds else "Tried, the plan does not hold"
+        text = f"{verdict}: {', '.join(parts)}" if parts else verdict
+        return escape_controls(f"{text}. {self.note[:1].upper()}{self.note[1:]}." if self.note else f"{text}.")
+
+    def _list_changes(self) -> list[str]:
+        found = []
+        if self.recompiles_before is not None and self.recompiles_after is not None:
+            found.append(f"{format_amount(self.recompiles_before, 'recompile')} -> {self.recompiles_after}")
+        if self.backend is not None:
+            return [*found, f"with the backend {self.backend!r}, so times were not compared"]
+        if self.compile_seconds_before is not None and self.compile_seconds_after is not None:
+            before, after = format_seconds(self.compile_seconds_before), format_seconds(self.compile_seconds_after)
+            found.append(f"{before} -> {after} compiling")
+        if self.wall_seconds_before is not None and self.wall_seconds_after is not None:
+            before, after = format_seconds(self.wall_seconds_before), format_seconds(self.wall_seconds_after)
+            found.append(f"{before} -> {after} in all")
+        return found
+
+    def _list_agreements(self) -> list[str]:
+        found = []
+        one, other = self.exit_codes
+        if one is not None and other is not None:
+            found.append(f"exit code {one}" if one == other else f"exit code {one} -> {other}")
+        if self.same_output is not None:
+            found.append("same output" if self.same_output else "other output")
+        return found
+
+
+def _fits(value: object, declared: str) -> bool:
+    """True if a value is of one of the types that a field declares."""
+    return any(type(value) in _TYPES[name] for name in declared.split(" | "))
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "str": (str,),
+    "None": (NoneType,),
+}
+
+
+def read_outcome(meta: Mapping[str, Any]) -> Outcome | None:
+    """The outcome that is stored in a session's meta; None if no plan was tried."""
+    found = meta.get(META_KEY)
+    return Outcome.from_dict(found) if isinstance(found, Mapping) else None

@@ -24,8 +24,8 @@ from ...formatting import (
     format_seconds,
     format_share,
 )
-from ..evidence import Evidence, Place, find_first, find_shared_place, get_ids, group_by, is_timed, kept, sum_seconds
-from ..finding import Finding, get_severity
+from ..evidence import Evidence, Place, find_first, find_shared_place, get_ids, group_by, is_timed, kept_of, sum_seconds
+from ..finding import Finding
 from ..rule import Rule, report
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ _ASIDE = ("fusion", "profile")
 UNTIMED = "cached"
 #: Parts of an input's description that are neither its type nor its sizes.
 _DETAILS = re.compile(r" strides \[[^\]]*\]| (?:cpu|cuda|xpu|mps)(?::\d+)?\b")
+
+#: What all rows of a run have, if they have it.
+_OF_RUN = ("run_id", "compile_id", "compile_key", "tuner", "function", "file", "line", "device", "from_cache")
 
 #: rank, pid, and the run's id, or its event's number.
 RunKey = tuple[int | None, int | None, str]
@@ -104,27 +107,6 @@ class TuningRun:
         return f"{format_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
 
 
-@dataclass(frozen=True)
-class _Times:
-    """The times of a run that decided it: all of them, the winner's, the runner-up and the best extern kernel's."""
-
-    final: Sequence[AutotuneChoice]
-    winner: AutotuneChoice | None
-    winner_ms: float | None
-    runner_up: AutotuneChoice | None
-    extern_ms: float | None
-
-    @property
-    def next_ms(self) -> float | None:
-        """ms of one call of the runner-up."""
-        return self.runner_up.time_ms if self.runner_up else None
-
-    @property
-    def saved_ms(self) -> float | None:
-        """ms that one call of the winner saves against the extern kernel."""
-        return None if self.winner_ms is None or self.extern_ms is None else self.extern_ms - self.winner_ms
-
-
 def find_tuning_runs(data: Rows) -> list[TuningRun]:
     """The runs of a session, in the order of their events."""
     return [summarize_run(rows) for rows in group_by_run(data)]
@@ -152,60 +134,45 @@ def get_run_key(row: AutotuneChoice) -> RunKey:
 
 def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
     """The run that consists of these rows; `inputs` may be missing."""
-    first, times = rows[0], _find_times(rows)
+    first, final = rows[0], sort_final_times(rows)
+    winner = next((row for row in reversed(rows) if row.is_winner and row.stage not in _ASIDE), None)
+    winner_ms = next((row.time_ms for row in final if winner and row.choice == winner.choice), None)
+    others = [row for row in final if winner is None or row.choice != winner.choice]
+    runner_up = others[0] if others and winner_ms is not None else None
+    extern_ms = next((row.time_ms for row in final if row.choice_kind == "extern"), None)
+    saved_ms = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
     benchmark_s, precompile_s = sum_stages(rows), _find_longest(row.precompile_s for row in rows)
     spent = None if benchmark_s is None and precompile_s is None else (benchmark_s or 0.0) + (precompile_s or 0.0)
-    failed = _map_failures(rows, times.final)
+    failed = _map_failures(rows, final)
+    known: dict[str, Any] = {name: find_first(getattr(row, name) for row in rows) for name in _OF_RUN}
     return TuningRun(
-        run_id=find_first(row.run_id for row in rows),
+        **known,
         event_id=first.event_id,
         time_ns=first.time_ns,
         rank=first.rank,
         pid=first.pid,
-        compile_id=find_first(row.compile_id for row in rows),
-        compile_key=find_first(row.compile_key for row in rows),
-        tuner=find_first(row.tuner for row in rows),
-        function=find_first(row.function for row in rows),
-        file=find_first(row.file for row in rows),
-        line=find_first(row.line for row in rows),
         op=format_op(find_first(row.op for row in rows)),
         inputs=tuple(find_first(row.inputs for row in rows) or ()),
-        device=find_first(row.device for row in rows),
         choices=len({row.choice for row in rows}),
-        timed=len({row.choice for row in times.final}),
+        timed=len({row.choice for row in final}),
         failed=len(failed),
-        winner=times.winner.choice if times.winner else None,
-        winner_kind=times.winner.choice_kind if times.winner else None,
-        winner_ms=times.winner_ms,
-        next_choice=times.runner_up.choice if times.runner_up else None,
-        next_ms=times.next_ms,
-        extern_ms=times.extern_ms,
-        margin_next=compute_margin(times.next_ms, times.winner_ms),
-        margin_extern=compute_margin(times.extern_ms, times.winner_ms),
-        saved_ms=times.saved_ms,
+        winner=winner.choice if winner else None,
+        winner_kind=winner.choice_kind if winner else None,
+        winner_ms=winner_ms,
+        next_choice=runner_up.choice if runner_up else None,
+        next_ms=runner_up.time_ms if runner_up else None,
+        extern_ms=extern_ms,
+        margin_next=compute_margin(runner_up.time_ms if runner_up else None, winner_ms),
+        margin_extern=compute_margin(extern_ms, winner_ms),
+        saved_ms=saved_ms,
         benchmark_s=benchmark_s,
         precompile_s=precompile_s,
         spent_s=spent,
-        break_even=count_calls_to_pay(spent, times.saved_ms),
-        from_cache=find_first(row.from_cache for row in rows),
+        break_even=count_calls_to_pay(spent, saved_ms),
         fail_reasons=tuple(Counter(failed.values()).most_common()),
         stages=tuple(sorted({row.stage for row in rows if row.stage is not None})),
-        order=get_ids(times.final),
+        order=get_ids(final),
         evidence=get_ids(rows),
-    )
-
-
-def _find_times(rows: Sequence[AutotuneChoice]) -> _Times:
-    final = sort_final_times(rows)
-    winner = next((row for row in reversed(rows) if row.is_winner and row.stage not in _ASIDE), None)
-    winner_ms = next((row.time_ms for row in final if winner and row.choice == winner.choice), None)
-    others = [row for row in final if winner is None or row.choice != winner.choice]
-    return _Times(
-        final=final,
-        winner=winner,
-        winner_ms=winner_ms,
-        runner_up=others[0] if others and winner_ms is not None else None,
-        extern_ms=next((row.time_ms for row in final if row.choice_kind == "extern"), None),
     )
 
 
@@ -253,8 +220,6 @@ def _find_longest(values: Iterable[float | None]) -> float | None:
 
 #: Below this gain over the extern kernel tuning is hardly felt.
 MIN_GAIN = 0.05
-#: So many choices have to fail for one reason before it is reported.
-MANY_FAILED = 3
 
 SMALL_GAIN = Rule(
     "tuning_small_gain",
@@ -262,6 +227,8 @@ SMALL_GAIN = Rule(
     action="Compile this part without max-autotune, or with backends that need no tuning: torch._inductor.config."
     'max_autotune_gemm_backends = "ATEN".',
     why="At these times, tuning {pays}. torch caches the results, so the next process does not tune again.",
+    ceiling="medium",
+    is_counted=False,
     worth_s=0.5,
     docs="trouble",
     cost_kind="tuning",
@@ -288,12 +255,13 @@ CHOICES_FAILED = Rule(
     title="{failed} of {choices} choices of {ops} failed: {reason}",
     action="{advice}",
     severity="low",
+    worth_count=3,
     docs="trouble",
 )
 RULES = (SMALL_GAIN, TUNED_AGAIN, ALL_FAILED, CHOICES_FAILED)
 
 
-@kept
+@kept_of(AutotuneChoice)
 def find_tuning_problems(evidence: Evidence) -> list[Finding]:
     """Runs in which every choice failed, that gained little or were repeated, and choices that failed often."""
     runs = find_tuning_runs(evidence)
@@ -331,9 +299,7 @@ def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
         "pays": f"pays off after {format_count(calls)} calls of each" if calls else "never pays off",
     }
     details = tuple(f"{run.label}: {format_share(run.margin_extern or 0.0)}" for run in runs[:64])
-    return _report(
-        SMALL_GAIN, runs, facts, severity=get_severity(spent, 1, "medium"), seconds_lost=spent, details=details
-    )
+    return _report(SMALL_GAIN, runs, facts, seconds_lost=spent, details=details)
 
 
 def _report(rule: Rule, runs: Sequence[TuningRun], facts: Mapping[str, object], **fields: Any) -> Finding:
@@ -388,7 +354,7 @@ def _find_failing_choices(runs: list[TuningRun]) -> list[Finding]:
     return [
         _report_failing(kind, failures)
         for kind, failures in found.items()
-        if sum(count for _, count in failures) >= MANY_FAILED
+        if sum(count for _, count in failures) >= CHOICES_FAILED.worth_count
     ]
 
 

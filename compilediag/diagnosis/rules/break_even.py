@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...events import Calls, Compile, Rows, SourceStatus
-from ...formatting import format_amount, format_function, format_seconds
-from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, sum_seconds
+from ...formatting import format_amount, format_seconds
+from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, kept_of, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
 
@@ -31,6 +31,7 @@ USED_ONCE = Rule(
 )
 RULES = (USED_ONCE,)
 
+K = TypeVar("K", bound=Hashable)
 #: rank, pid, function, file and line: a function in one process.
 ProcessPlace = tuple[int | None, int | None, str | None, str | None, int | None]
 
@@ -117,7 +118,9 @@ def list_entries(evidence: Evidence) -> list[CompiledEntry]:
     """The compiled entries of a session, in the order of their compiles."""
     compiles = evidence.rows(Compile)
     paid = _sum_by_key(compiles)
-    tallies, eager = _tally_entries(evidence), _tally_eager_calls(evidence)
+    calls = evidence.rows(Calls)
+    tallies = _tally((row for row in calls if row.ran != "eager"), lambda row: row.compile_key)
+    eager = _tally((row for row in calls if row.ran == "eager"), _get_process_place)
     made = _list_made(compiles)
     last = {(_get_process_place(row), row.region): row for row in made}
     are_counted = are_calls_counted(evidence)
@@ -150,22 +153,11 @@ def _sum_by_key(compiles: Iterable[Compile]) -> dict[str, float]:
     return seconds
 
 
-def _tally_entries(data: Rows) -> dict[str, CallTally]:
-    """Compile key -> the calls of its entry."""
-    tallies: dict[str, CallTally] = defaultdict(CallTally)
-    for row in data.rows(Calls):
-        key = row.compile_key
-        if row.ran != "eager" and key is not None:
-            tallies[key].add(row)
-    return tallies
-
-
-def _tally_eager_calls(data: Rows) -> dict[ProcessPlace, CallTally]:
-    """A function in one process -> its calls that ran eagerly."""
-    tallies: dict[ProcessPlace, CallTally] = defaultdict(CallTally)
-    for row in data.rows(Calls):
-        if row.ran == "eager":
-            tallies[_get_process_place(row)].add(row)
+def _tally(rows: Iterable[Calls], key: Callable[[Calls], K]) -> dict[K, CallTally]:
+    """The calls of each entry or function."""
+    tallies: dict[K, CallTally] = defaultdict(CallTally)
+    for row in rows:
+        tallies[key(row)].add(row)
     return dict(tallies)
 
 
@@ -251,10 +243,7 @@ def sum_calls(evidence: Evidence) -> CallTotals:
 def make_eager_call_counter(evidence: Evidence) -> Callable[[Place], str | None]:
     """A function that says how many calls of a function ran eagerly; None if calls were not counted."""
     are_counted = are_calls_counted(evidence)
-    tallies: dict[Place, CallTally] = defaultdict(CallTally)
-    for row in evidence.rows(Calls):
-        if row.ran == "eager":
-            tallies[get_place(row)].add(row)
+    tallies = _tally((row for row in evidence.rows(Calls) if row.ran == "eager"), get_place)
 
     def describe(place: Place) -> str | None:
         tally = tallies.get(place)
@@ -266,7 +255,7 @@ def make_eager_call_counter(evidence: Evidence) -> Callable[[Place], str | None]
     return describe
 
 
-@kept
+@kept_of(Calls)
 def find_entries_used_once(evidence: Evidence) -> list[Finding]:
     """Functions whose entries cost much, were called once and then left for others; none if calls were not counted."""
     left = [
@@ -280,10 +269,9 @@ def find_entries_used_once(evidence: Evidence) -> list[Finding]:
 def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
     place = entries[0].place
     facts = {
-        "function": format_function(*place),
         "spent": format_seconds(paid_s),
         "entries": format_amount(len(entries), "entry that was", "entries that were"),
     }
-    # Where they are recompiles, the finding on their cause has these seconds already.
+    # No seconds: where they are recompiles, the finding on their cause has these already.
     severity = get_severity(paid_s, 1, "medium")
     return report(USED_ONCE, (entry.compile for entry in entries), facts, severity=severity, places=(place,))

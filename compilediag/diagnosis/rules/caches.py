@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...errors import CompilediagError
@@ -17,13 +17,11 @@ from ...formatting import (
     format_line,
     format_names,
     format_seconds,
-    format_times,
 )
-from ..change import CodeChange
-from ..evidence import find_first, get_place, group_by, is_timed, sum_seconds
-from ..finding import Finding, get_severity
+from ..change import CodeChange, Settings, fix_code
+from ..evidence import Evidence, find_first, get_place, group_by, is_timed, kept_of, sum_seconds
+from ..finding import Finding
 from ..rule import Rule, report
-from ..settings import Settings, fix_code
 from .graph_breaks import MANY_BREAKS
 
 MISSES = ("miss", "guard_miss")
@@ -179,12 +177,16 @@ _SETTINGS_DIFFER = Rule(
     "cache_settings",
     title="{misses}{cost}: only {names}{change} {differ} from the nearest earlier key",
     action="{advice}",
+    ceiling="medium",
+    is_counted=False,
     docs="trouble",
 )
 _ENTRY_GONE = Rule(
     "cache_entry_gone",
     title="{misses} in {cache}{cost}: same key as before, but its entry was deleted or never saved",
     action=LOST_ADVICE,
+    ceiling="medium",
+    is_counted=False,
     docs="trouble",
 )
 _BYPASSED = Rule(
@@ -192,6 +194,7 @@ _BYPASSED = Rule(
     title="{cache} was bypassed {times}: {reason}",
     action="{change}",
     why="Graphs that bypass the cache are compiled again in every process{paid} is paid again in the next one.",
+    many=MANY_BREAKS,
     docs="trouble",
 )
 _FAILED = Rule(
@@ -204,29 +207,26 @@ CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "tri
 #: Components of a key that are configuration or the machine, not the program: a miss that only they explain is
 #: avoidable.
 SETTINGS = ("inductor_config", "autograd_config", "cpp_runtime_thread_count", "torch_version", "system_info")
-#: Cache, tier and first line of the reason.
-Ending = tuple[str | None, str | None, str]
 
 
-def find_cache_problems(data: Rows) -> list[Finding]:
+@kept_of(CacheLookup)
+def find_cache_problems(evidence: Evidence) -> list[Finding]:
     """A miss by itself is no finding: a first compile misses."""
-    rows = [row for row in data.rows(CacheLookup) if row.cache not in CODE_CACHES]
+    rows = [row for row in evidence.rows(CacheLookup) if row.cache not in CODE_CACHES]
     missed = [row for row in rows if row.outcome == "miss"]
-    costs, compiles = _map_costs(rows), _sum_backend_seconds(data.rows(Compile))
+    gone = group_by((r for r in missed if r.key is not None and r.nearest_key == r.key), lambda row: row.cache)
+    # Key -> seconds of the compile whose result was then stored under it.
+    costs = {row.key: row.taken_s for row in rows if row.outcome == "saved" and is_timed(row.taken_s)}
+    compiles = _sum_backend_seconds(evidence.rows(Compile))
     return [
         *(_report_settings(names, group, costs) for names, group in _group_by_settings(missed).items()),
-        *(_report_lost(cache, group, costs) for cache, group in _group_lost(missed).items()),
-        *(_report_bypass(ending, group, compiles) for ending, group in _group_by_reason(rows, "bypass").items()),
-        *(_report_failure(ending, group) for ending, group in _group_by_reason(rows, "failed").items()),
+        *(_report_gone(cache, group, costs) for cache, group in gone.items()),
+        *(_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass")),
+        *(_report_failure(group) for group in _group_by_reason(rows, "failed")),
     ]
 
 
-def _map_costs(rows: Iterable[CacheLookup]) -> dict[str | None, float]:
-    """Key -> seconds of the compile whose result was then stored under it."""
-    return {row.key: row.taken_s for row in rows if row.outcome == "saved" and is_timed(row.taken_s)}
-
-
-def _sum_costs(rows: Iterable[CacheLookup], costs: dict[str | None, float]) -> float:
+def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -> float:
     """Seconds of the compiles behind these misses. AOTAutogradCache's include FxGraphCache's, so the larger sum of a
     compile counts.
     """
@@ -242,7 +242,7 @@ def _group_by_settings(missed: Iterable[CacheLookup]) -> dict[tuple[str, ...], l
     return {names: rows for names, rows in groups.items() if names and all(n.startswith(SETTINGS) for n in names)}
 
 
-def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dict[str | None, float]) -> Finding:
+def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
     lost = _sum_costs(rows, costs)
     differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
     changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
@@ -256,39 +256,31 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dic
         "advice": _explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
     }
     details = tuple(format_line(text, 200) for text in differences[:64])
-    return report(
-        _SETTINGS_DIFFER, rows, facts, severity=get_severity(lost, 1, "medium"), seconds_lost=lost, details=details
-    )
+    return report(_SETTINGS_DIFFER, rows, facts, seconds_lost=lost, details=details)
 
 
-def _group_lost(missed: Iterable[CacheLookup]) -> dict[str | None, list[CacheLookup]]:
-    """Cache -> the misses of a key that was seen before."""
-    return group_by((r for r in missed if r.key is not None and r.nearest_key == r.key), lambda row: row.cache)
-
-
-def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | None, float]) -> Finding:
+def _report_gone(cache: str | None, rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
     lost = _sum_costs(rows, costs)
     facts = {
         "misses": format_amount(len(rows), "miss", "misses"),
         "cache": _name(cache),
         "cost": f" cost {format_seconds(lost)}" if lost else "",
     }
-    return report(_ENTRY_GONE, rows, facts, severity=get_severity(lost, 1, "medium"), seconds_lost=lost)
+    return report(_ENTRY_GONE, rows, facts, seconds_lost=lost)
 
 
-def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, list[CacheLookup]]:
+def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> list[list[CacheLookup]]:
     """The lookups and stores that ended with `outcome`, by cache, tier and reason."""
     ended = [row for row in rows if row.outcome == outcome]
-    return group_by(ended, lambda row: (row.cache, row.tier, format_first_line(row.reason or "")))
+    return list(group_by(ended, lambda row: (row.cache, row.tier, format_first_line(row.reason or ""))).values())
 
 
-def _report_bypass(ending: Ending, rows: list[CacheLookup], compiles: dict[str, float]) -> Finding:
-    cache, _, reason = ending
+def _report_bypass(rows: list[CacheLookup], compiles: Mapping[str, float]) -> Finding:
     again = sum_seconds(compiles.get(key) for key in {row.compile_key for row in rows if row.compile_key is not None})
+    reason = format_first_line(rows[0].reason or "")
     change = find_bypass_change(find_first(row.reason for row in rows) or "")
     facts = {
-        "cache": _name(cache),
-        "times": format_times(len(rows)),
+        "cache": _name(rows[0].cache),
         "reason": reason or "no reason given",
         "change": describe_bypass_change(change),
         "paid": f", so {format_seconds(again)} of compile time" if again else ", so its compile time",
@@ -297,7 +289,6 @@ def _report_bypass(ending: Ending, rows: list[CacheLookup], compiles: dict[str, 
         _BYPASSED,
         rows,
         facts,
-        severity="medium" if len(rows) >= MANY_BREAKS else "low",
         fix=change.settings if change else None,
         changes=(change,) if change else (),
         details=(reason,) if reason else (),
@@ -323,23 +314,21 @@ _LOCAL = (
 )
 
 
-def _report_failure(ending: Ending, rows: list[CacheLookup]) -> Finding:
-    cache, tier, reason = ending
-    is_remote = tier == "remote"
-    waited = sum_seconds(row.duration_s for row in rows)
-    why = _explain_failure(reason, rows)
+def _report_failure(rows: list[CacheLookup]) -> Finding:
+    is_remote = rows[0].tier == "remote"
+    why = _explain_failure(rows)
     facts = {
-        "cache": f"{_name(cache)}{' (remote)' if is_remote else ''}",
-        "times": format_times(len(rows)),
+        "cache": f"{_name(rows[0].cache)}{' (remote)' if is_remote else ''}",
         "reason": why or "no reason given",
         "advice": _REMOTE if is_remote else _LOCAL,
     }
+    waited = sum_seconds(row.duration_s for row in rows)
     return report(_FAILED, rows, facts, seconds_lost=waited, details=(why,) if why else ())
 
 
-def _explain_failure(reason: str, rows: list[CacheLookup]) -> str:
+def _explain_failure(rows: list[CacheLookup]) -> str:
     """The class of the exception and the reason."""
-    error = find_first(row.exception_type for row in rows)
+    reason, error = format_first_line(rows[0].reason or ""), find_first(row.exception_type for row in rows)
     if not error or reason.startswith(error):
         return reason
     return f"{format_line(error, 60)}: {reason}".rstrip(": ")

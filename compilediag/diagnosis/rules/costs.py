@@ -50,6 +50,7 @@ REPEATED_COMPILES = Rule(
     "all of them. To share one entry among modules of one class, compile each with module.compile(), without "
     "isolate_recompiles, and do not reset between them.",
     worth_s=1.0,
+    worth_count=3,
 )
 #: A backward prepared although none ran: inference with gradients enabled.
 UNUSED_BACKWARD = Rule(
@@ -154,8 +155,6 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
     return [replace(_report(CHECK_OF_CPU, seconds, checks, {}), code=SKIP_CPU_CHECK)]
 
 
-#: So many equal compiles of one function are reported.
-MANY_COMPILES = 3
 #: Phases that a process pays once, whatever it compiles.
 ONCE = ("inductor_codecache_torch_key", CPU_CHECK)
 _HEADER = "precompiled header"
@@ -178,14 +177,13 @@ class BlockCompile(NamedTuple):
         return (*get_place(self.forward), self.blocks["class"], self.blocks["count"])
 
 
-def find_repeated_blocks(data: Rows) -> list[CompileCost]:
+@kept
+def find_repeated_blocks(evidence: Evidence) -> list[CompileCost]:
     """The functions whose graphs consist of identical blocks, and what regional compilation saves of their compiles."""
-    compiles = group_by(data.rows(Compile), lambda row: row.compile_key)
-    phases = group_by(data.rows(Phase), lambda row: row.compile_key)
-    kernels = group_by(data.rows(KernelCompile), lambda row: row.compile_key)
+    phases, kernels = evidence.by_compile(Phase), evidence.by_compile(KernelCompile)
     found = (
         _find_blocks(rows, phases.get(key, ()), kernels.get(key, ()))
-        for key, rows in compiles.items()
+        for key, rows in evidence.by_compile(Compile).items()
         if key is not None
     )
     groups = group_by((one for one in found if one is not None), lambda one: one.subject)
@@ -195,7 +193,9 @@ def find_repeated_blocks(data: Rows) -> list[CompileCost]:
 def _find_blocks(
     rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
 ) -> BlockCompile | None:
-    usable = (row for row in rows if row.blocks and row.outcome in MADE and not _is_loaded(row))
+    # With a graph that a cache had, nothing was compiled.
+    made = (row for row in rows if row.outcome in MADE and (row.backend != "inductor" or row.inductor_s is not None))
+    usable = (row for row in made if row.blocks)
     forward = next((row for row in usable if _are_complete(row.blocks or {})), None)
     blocks = forward.blocks if forward is not None else None
     if forward is None or blocks is None:
@@ -224,11 +224,6 @@ def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
     cost = _report(REPEATED_BLOCKS, saved, rows, facts, get_place(forward))
     first = f"first block: {format_line(blocks['path'], 100)}"
     return replace(cost, code=_write_code(str(blocks["path"])), details=(first,))
-
-
-def _is_loaded(row: Compile) -> bool:
-    """True if a cache had the graph: nothing was compiled then."""
-    return row.backend == "inductor" and row.inductor_s is None
 
 
 def estimate_saving(
@@ -276,24 +271,25 @@ def name_module(path: str) -> str:
     return re.sub(r"\.(\d+)(?=\.|$|\[)|(?:\._modules)?\[['\"](\d+)['\"]\]", lambda m: f"[{m[1] or m[2]}]", text)
 
 
-def find_repeated_compiles(data: Rows) -> list[CompileCost]:
+@kept
+def find_repeated_compiles(evidence: Evidence) -> list[CompileCost]:
     """Functions whose same graph was compiled several times although no guard failed."""
-    made = [row for row in data.rows(Compile) if row.outcome == "ok" and row.trigger == "dynamo" and row.graph_ops]
+    made = [row for row in evidence.rows(Compile) if row.outcome == "ok" and row.trigger == "dynamo" and row.graph_ops]
     fresh = [row for row in made if not row.is_recompile and row.compile_key is not None]
-    paid = group_by(data.rows(Compile), lambda row: row.compile_key)
-    groups = group_by(fresh, _get_graph)
+    groups = group_by(fresh, lambda row: (row.rank, row.pid, *get_place(row), row.backend, *_count_graph(row)))
+    paid = evidence.by_compile(Compile)
     costs = (_report_compiles(rows, [paid[row.compile_key] for row in rows]) for rows in groups.values())
     return [cost for cost in costs if cost is not None]
 
 
-def _get_graph(row: Compile) -> tuple[object, ...]:
+def _count_graph(row: Compile) -> tuple[int | None, int | None, int | None]:
     """What compiles of the same graph have in common."""
-    return (row.rank, row.pid, *get_place(row), row.backend, row.graph_ops, row.graph_nodes, row.graph_inputs)
+    return row.graph_ops, row.graph_nodes, row.graph_inputs
 
 
 def _report_compiles(rows: Sequence[Compile], parts: Sequence[Sequence[Compile]]) -> CompileCost | None:
     again = sum_seconds(row.duration_s for part in parts[1:] for row in part)
-    if len(rows) < MANY_COMPILES or again < REPEATED_COMPILES.worth_s:
+    if len(rows) < REPEATED_COMPILES.worth_count or again < REPEATED_COMPILES.worth_s:
         return None
     facts = {"times": format_amount(len(rows), "time")}
     return _report(REPEATED_COMPILES, again, (row for part in parts for row in part), facts, get_place(rows[0]))
@@ -310,16 +306,18 @@ EARLY_BACKWARD = "bw_compiler"
 BACKENDS = ("inductor",)
 
 
-def find_unused_backwards(data: Rows) -> list[CompileCost]:
+@kept
+def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
     """The functions whose joint graph was traced while gradients were enabled, and whose backward never ran."""
-    phases = group_by(data.rows(Phase), lambda row: row.compile_key)
-    compiles = group_by(data.rows(Compile), lambda row: row.compile_key)
+    phases, compiles = evidence.by_compile(Phase), evidence.by_compile(Compile)
     unused = [rows[0] for key, rows in compiles.items() if key is not None and _is_unused(rows, phases.get(key, ()))]
-    return [
-        cost
-        for rows in group_by(unused, get_place).values()
-        if (cost := _report_backward(rows, phases)).seconds >= UNUSED_BACKWARD.worth_s
-    ]
+    found = []
+    for rows in group_by(unused, get_place).values():
+        seconds = sum(_sum_backward(phases[row.compile_key]) for row in rows)
+        if seconds >= UNUSED_BACKWARD.worth_s:
+            cost = _report(UNUSED_BACKWARD, seconds, rows, {}, get_place(rows[0]))
+            found.append(replace(cost, code="with torch.no_grad():\n    ...  # the call"))
+    return found
 
 
 def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
@@ -329,12 +327,6 @@ def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
     if not has_joint or is_early or len(rows) > 1:
         return False
     return rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
-
-
-def _report_backward(rows: Sequence[Compile], phases: dict[str | None, list[Phase]]) -> CompileCost:
-    seconds = sum(_sum_backward(phases[row.compile_key]) for row in rows)
-    cost = _report(UNUSED_BACKWARD, seconds, rows, {}, get_place(rows[0]))
-    return replace(cost, code="with torch.no_grad():\n    ...  # the call")
 
 
 def _sum_backward(phases: Iterable[Phase]) -> float:
@@ -434,25 +426,19 @@ class CompileLookups:
 def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
     """What the next process pays again, per compile; empty if lookups were not collected."""
     states = evidence.rows(SourceStatus)
-    if not map_collected(states).get("compile_caches", False) and not _watches_caches(states):
+    active = {state.name for state in states if state.status == "active"}
+    # A remote cache that was not watched makes no difference.
+    if not map_collected(states).get("compile_caches", False) and not {*PARTS["compile_caches"][:2]} <= active:
         return []
-    has_stores = any(state.name == "dynamo_cache" and state.status == "active" for state in states)
+    has_stores = "dynamo_cache" in active
     lookups = evidence.by_compile(CacheLookup)
-    compiles = [row for row in evidence.rows(Compile) if is_timed(row.duration_s) and _is_paid_again(row)]
+    timed = [row for row in evidence.rows(Compile) if is_timed(row.duration_s) and row.compile_key is not None]
+    # What was compiled ahead of time is saved.
+    compiles = [row for row in timed if row.trigger != "aot_compile"]
     return [
         _split(rows, CompileLookups(lookups.get(key, ()), has_stores))
         for key, rows in group_by(compiles, lambda row: row.compile_key).items()
     ]
-
-
-def _is_paid_again(row: Compile) -> bool:
-    """False for what was compiled ahead of time, to be saved, and for compiles of which nothing else is known."""
-    return row.compile_key is not None and row.trigger != "aot_compile"
-
-
-def _watches_caches(states: Iterable[SourceStatus]) -> bool:
-    """True if lookups in the local tiers were collected; a remote cache that was not watched makes no difference."""
-    return {*PARTS["compile_caches"][:2]} <= {state.name for state in states if state.status == "active"}
 
 
 def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
@@ -507,11 +493,6 @@ def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
     return NOT_STORED if has_backward or not outer.is_looked_up else NO_BACKWARD
 
 
-def _format_part(again: float, total: float) -> str:
-    part, whole = format_seconds(again), format_seconds(total)
-    return f"all {whole}" if part == whole else f"{part} of these {whole}"
-
-
 def find_next_process_cost(data: Rows) -> CompileCost | None:
     """What the next process pays again, in all; None if lookups were not collected, or it is next to nothing."""
     times = find_repeated_time(data)
@@ -521,8 +502,9 @@ def find_next_process_cost(data: Rows) -> CompileCost | None:
     most = sorted(times, key=lambda time: -time.again_s)
     saved = sum(time.saved_s for time in times)
     hits = f"; caches saved {format_seconds(saved)} here" if saved >= NEXT_PROCESS.worth_s else ""
+    part, whole = format_seconds(again), format_seconds(total)
     facts = {
-        "amount": _format_part(again, total),
+        "amount": f"all {whole}" if part == whole else f"{part} of these {whole}",
         "parts": _list_parts(most),
         "saved": hits,
         "reasons": _advise_sharing(most),

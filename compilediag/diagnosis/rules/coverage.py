@@ -80,8 +80,15 @@ def explain_gaps(data: Rows) -> dict[str, str]:
 
 def find_missing_data(data: Rows) -> list[Finding]:
     """One finding per source that was not active, or dropped events."""
-    dropping = [row for row in data.rows(SourceStatus) if (row.dropped or 0) > 0]
-    return [_report_gap(row) for row in _list_gaps(data)] + [_report_dropped(row) for row in dropping]
+    found = []
+    for row in _list_gaps(data):
+        why = _explain(row)
+        found.append(report(_NOT_COLLECTED, [row], {"subject": _name(row), "reason": why}, details=(why,)))
+    for row in data.rows(SourceStatus):
+        if count := row.dropped or 0:
+            events = format_amount(count, "event or payload was", "events or payloads were")
+            found.append(report(_DROPPED, [row], {"subject": _name(row), "events": events}, count=count))
+    return found
 
 
 def _list_gaps(data: Rows) -> list[SourceStatus]:
@@ -96,14 +103,3 @@ def _name(row: SourceStatus) -> str:
 
 def _explain(row: SourceStatus) -> str:
     return format_first_line(row.reason or f"the source was {row.status}")
-
-
-def _report_gap(row: SourceStatus) -> Finding:
-    why = _explain(row)
-    return report(_NOT_COLLECTED, [row], {"subject": _name(row), "reason": why}, details=(why,))
-
-
-def _report_dropped(row: SourceStatus) -> Finding:
-    count = row.dropped or 0
-    events = format_amount(count, "event or payload was", "events or payloads were")
-    return report(_DROPPED, [row], {"subject": _name(row), "events": events}, count=count)

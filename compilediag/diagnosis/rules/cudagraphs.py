@@ -7,9 +7,9 @@ cudagraph_utils.py, compile_fx.py and output_code.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ...events import CudaGraphAction, Rows
 from ...formatting import (
@@ -22,7 +22,7 @@ from ...formatting import (
     format_times,
 )
 from ..change import CodeChange
-from ..evidence import find_first, group_by, is_timed, sum_seconds
+from ..evidence import Evidence, find_first, get_place, group_by, is_timed, kept_of, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
 
@@ -125,16 +125,32 @@ _OVERWRITTEN_GRADIENT = (
 )
 
 
-def _make_rule(rule: str, title: str, action: str, severity: str | None = None, ceiling: str = "high") -> Rule:
-    return Rule(
-        rule, title=f"{{function}} {title}", action=action, severity=severity, ceiling=ceiling, docs="cudagraphs"
-    )
+def _make_rule(
+    rule: str,
+    title: str,
+    action: str,
+    severity: str | None = None,
+    **more: Any,
+) -> Rule:
+    """A rule about a function, whose name its title begins with."""
+    own = {"title": f"{{function}} {title}", "action": action, "severity": severity, "docs": "cudagraphs"}
+    return Rule(rule, is_at_user_line=True, **(own | more))
 
 
 _SKIP = _make_rule("cudagraph_skip", "runs without CUDA graphs: {reason}", "{advice}", "medium")
-_AGAIN = _make_rule("cudagraph_rerecord", "was captured again {times}{spent}: {reason}{input}{copied}", "{advice}")
+#: One capture more is usual: a first step differs from the next ones.
+_AGAIN = _make_rule(
+    "cudagraph_rerecord",
+    "was captured again {times}{spent}: {reason}{input}{copied}",
+    "{advice}",
+    worth_count=2,
+)
 _NEW_SIZES = _make_rule(
-    "cudagraph_sizes", "was captured for {count} sizes, {spent} after the first: {sizes}", _SIZES, ceiling="medium"
+    "cudagraph_sizes",
+    "was captured for {count} sizes, {spent} after the first: {sizes}",
+    _SIZES,
+    ceiling="medium",
+    worth_count=4,
 )
 _PATHS = _make_rule(
     "cudagraph_paths",
@@ -143,6 +159,7 @@ _PATHS = _make_rule(
     "torch.compiler.cudagraph_mark_step_begin() at the start of each step. torch keeps a graph for each order of "
     "graphs whose outputs are still alive; outputs that are kept in a list, or wait for their backward, add orders.",
     ceiling="medium",
+    worth_count=5,
 )
 _LIMIT = _make_rule("cudagraph_limit", "{what}: {reason}", "{advice}")
 _STUCK = _make_rule(
@@ -189,36 +206,38 @@ def explain_mismatch(mismatch: str | None) -> tuple[str | None, str]:
     return REASONS.get(mismatch or "", (None, ""))
 
 
-K = TypeVar("K", bound=Hashable)
 Actions = list[CudaGraphAction]
 
-#: A function may be captured for so many sizes before that is reported; from MANY_SIZES on the severity is not low.
-FEW_SIZES, MANY_SIZES = 3, 8
-#: A function may be captured at so many places in the tree of graphs before that is reported.
-FEW_PATHS = 4
+#: From so many sizes on, the severity is not low.
+MANY_SIZES = 8
 #: torch's settings of 2.15; their names are in the reasons of rows that they caused.
 _SIZE_LIMIT = "cudagraph_dynamic_shape_rerecord_limit"
 _MANAGED_LIMIT = "cudagraph_managed_input_rerecord_limit"
-#: So many captures again are usual: a first step differs from the next ones.
-USUAL_AGAIN = 1
 
 
-def find_cudagraph_problems(data: Rows) -> list[Finding]:
+@kept_of(CudaGraphAction)
+def find_cudagraph_problems(evidence: Evidence) -> list[Finding]:
     """Problems of the graphs that torch.compile captures; the user's own graphs are only in the table."""
-    rows = data.rows(CudaGraphAction)
+    rows = evidence.rows(CudaGraphAction)
     again = _group(rows, "rerecord", lambda row: (*_get_function(row), row.mismatch, row.input))
     demoted = [row for row in rows if row.action == "demoted"]
     abandoned = {_get_function(row) for row in rows if row.action == "limit"}
+    captured = [group for group in again if len(group) >= _AGAIN.worth_count]
+    sizes = _group((row for row in rows if row.sizes is not None), "record", _get_function)
+    paths = _group(rows, "record", lambda row: (row.pid, row.function_id, *_get_function(row), row.sizes))
     return [
         *map(_report_skip, _group(rows, "skip", lambda row: (*_get_function(row), row.reason, *_get_user_line(row)))),
-        *(_report_again(g, demoted) for g in again if len(g) > USUAL_AGAIN and _get_function(g[0]) not in abandoned),
-        *map(_report_sizes, _group_by_size(rows)),
-        *(_report(_PATHS, group, {}, seconds_lost=_sum_seconds(group[1:])) for group in _group_by_path(rows)),
+        *(_report_again(group, demoted) for group in captured if _get_function(group[0]) not in abandoned),
+        *(_report_sizes(group) for group in sizes if len({row.sizes for row in group}) >= _NEW_SIZES.worth_count),
+        *(
+            _report(_PATHS, group, seconds_lost=_sum_seconds(group[1:]))
+            for group in paths
+            if len({row.parent_id for row in group}) >= _PATHS.worth_count
+        ),
         *map(_report_limit, _group(rows, "limit", _get_function)),
         *map(_report_stuck, _group(rows, "stuck", _get_function)),
-        *map(_report_invalidated, _group_invalidated(rows)),
-        *_report_overwritten(rows),
-        *map(_report_failed, _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
+        *_find_lost_outputs(rows),
+        *(_report(_FAILED, group) for group in _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
     ]
 
 
@@ -230,17 +249,15 @@ def _get_user_line(row: CudaGraphAction) -> tuple[str | None, int | None]:
     return row.user_file, row.user_line
 
 
-def _group(rows: Iterable[CudaGraphAction], action: str, key: Callable[[CudaGraphAction], K]) -> list[Actions]:
+def _group(rows: Iterable[CudaGraphAction], action: str, key: Callable[[CudaGraphAction], Hashable]) -> list[Actions]:
     return list(group_by((row for row in rows if row.action == action), key).values())
 
 
-def _report(rule: Rule, rows: Actions, facts: Mapping[str, object], **more: Any) -> Finding:
+def _report(rule: Rule, rows: Actions, facts: Mapping[str, object] | None = None, **more: Any) -> Finding:
     """A finding on a function, which is not in the facts."""
-    place = {name: find_first(getattr(row, name) for row in rows) for name in ("function", "file", "line")}
-    user = {name: find_first(getattr(row, name) for row in rows) for name in ("user_file", "user_line", "user_code")}
-    backward = ", backward," if find_first(row.mode for row in rows) == "backward" else ""
-    known = {"function": f"{format_function(*place.values())}{backward}", "times": format_times(len(rows)), **facts}
-    finding = report(rule, rows, known, **(place | user | more))
+    backward = ", backward," if rows[0].mode == "backward" else ""
+    function = f"{format_function(*get_place(rows[0]))}{backward}"
+    finding = report(rule, rows, {"function": function, **(facts or {})}, **more)
     return replace(finding, changes=(CodeChange(text=finding.suggestion),))
 
 
@@ -250,9 +267,8 @@ def _sum_seconds(rows: Actions) -> float:
 
 def _report_skip(rows: Actions) -> Finding:
     reason = find_first(row.reason for row in rows)
-    text = format_first_line(reason or "no reason given")
     advice = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
-    return _report(_SKIP, rows, {"reason": text, "advice": advice}, details=(text,))
+    return _report(_SKIP, rows, {"advice": advice}, details=(format_first_line(reason or "no reason given"),))
 
 
 def _report_again(rows: Actions, demoted: Actions) -> Finding:
@@ -277,31 +293,18 @@ def _explain_again(rows: Actions) -> tuple[str, str]:
     return why or format_first_line(find_first(row.reason for row in rows) or "the reason is not known"), advice
 
 
-def _group_by_size(rows: Iterable[CudaGraphAction]) -> list[Actions]:
-    """The captures of functions that were captured for more than a few sizes."""
-    groups = _group((row for row in rows if row.sizes is not None), "record", _get_function)
-    return [group for group in groups if len({row.sizes for row in group}) > FEW_SIZES]
-
-
 def _report_sizes(rows: Actions) -> Finding:
     sizes = list(dict.fromkeys(row.sizes for row in rows if row.sizes is not None))
     lost = _sum_seconds(rows[1:])
-    facts = {"count": len(sizes), "spent": format_seconds(lost), "sizes": format_names(sizes)}
     return _report(
         _NEW_SIZES,
         rows,
-        facts,
+        {"count": len(sizes), "spent": format_seconds(lost), "sizes": format_names(sizes)},
         severity="medium" if len(sizes) >= MANY_SIZES else get_severity(lost, 1, "medium"),
         seconds_lost=lost,
         count=len(sizes),
         details=tuple(format_line(text, 80) for text in sizes[:64]),
     )
-
-
-def _group_by_path(rows: Iterable[CudaGraphAction]) -> list[Actions]:
-    """The captures of one graph at more than a few places: after other graphs each time."""
-    groups = _group(rows, "record", lambda row: (row.pid, row.function_id, *_get_function(row), row.sizes))
-    return [group for group in groups if len({row.parent_id for row in group}) > FEW_PATHS]
 
 
 def _report_limit(rows: Actions) -> Finding:
@@ -312,9 +315,8 @@ def _report_limit(rows: Actions) -> Finding:
     limit = _MANAGED_LIMIT if _MANAGED_LIMIT in (rows[-1].reason or "") else "cudagraph_unexpected_rerecord_limit"
     raising = f"If you need all these captures, raise torch._inductor.config.triton.{limit}."
     what = "was captured again too often and now runs without CUDA graphs"
-    return _report(
-        _LIMIT, rows, {"what": what, "reason": why, "advice": f"{advice} {raising}".strip()}, severity="high"
-    )
+    facts = {"what": what, "reason": why, "advice": f"{advice} {raising}".strip()}
+    return _report(_LIMIT, rows, facts, severity="high")
 
 
 def _report_stuck(rows: Actions) -> Finding:
@@ -324,45 +326,33 @@ def _report_stuck(rows: Actions) -> Finding:
     return _report(_STUCK, rows, facts, count=count)
 
 
-def _group_invalidated(rows: Sequence[CudaGraphAction]) -> list[Actions]:
-    """Outputs that were alive when a later run took their memory; what was used after that is reported as such."""
-    used = {(row.user_file, row.user_line) for row in rows if row.action == "overwritten"}
-    groups = _group(rows, "invalidated", lambda row: (*_get_function(row), *_get_user_line(row)))
-    return [group for group in groups if _get_user_line(group[0]) not in used]
+def _find_lost_outputs(rows: Sequence[CudaGraphAction]) -> Iterator[Finding]:
+    """Outputs that were alive when a later run took their memory, and uses of them after that, which are reported as
+    such. Before torch 2.13 its message does not name a gradient.
+    """
+    lost = _group(rows, "invalidated", lambda row: (*_get_function(row), *_get_user_line(row)))
+    used = _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))
+    gradients = {_get_user_line(group[0]) for group in lost if group[0].mode == "backward"}
+    others = {_get_user_line(group[0]) for group in lost if group[0].mode != "backward"}
+    lines = {_get_user_line(group[0]) for group in used}
+    yield from (_report_invalidated(group) for group in lost if _get_user_line(group[0]) not in lines)
+    yield from (_report_use(group, _get_user_line(group[0]) in gradients - others) for group in used)
 
 
 def _report_invalidated(rows: Actions) -> Finding:
     count = sum(row.count or 1 for row in rows)
-    is_backward = find_first(row.mode for row in rows) == "backward"
+    harmless = f"No change is needed if the output is not used again. {_OVERWRITTEN_TENSOR}"
     facts = {
         "outputs": "an output that was" if count == 1 else f"{format_count(count)} outputs that were",
-        "advice": _OVERWRITTEN_GRADIENT
-        if is_backward
-        else f"No change is needed if the output is not used again. {_OVERWRITTEN_TENSOR}",
+        "advice": _OVERWRITTEN_GRADIENT if rows[0].mode == "backward" else harmless,
     }
     return _report(_INVALIDATED, rows, facts, count=count)
 
 
-def _report_overwritten(rows: Sequence[CudaGraphAction]) -> list[Finding]:
-    """Uses of outputs whose memory a later run took. Before torch 2.13 its message does not name a gradient as such."""
-    groups = _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))
-    gradients = {_get_user_line(row) for row in rows if row.action == "invalidated" and row.mode == "backward"}
-    others = {_get_user_line(row) for row in rows if row.action == "invalidated" and row.mode != "backward"}
-    return [_report_use(group, _get_user_line(group[0]) in gradients - others) for group in groups]
-
-
 def _report_use(rows: Actions, is_gradient: bool) -> Finding:
     is_gradient = is_gradient or "gradient" in (find_first(row.reason for row in rows) or "")
-    facts = {
-        "what": "a gradient" if is_gradient else "a tensor",
-        "advice": _OVERWRITTEN_GRADIENT if is_gradient else _OVERWRITTEN_TENSOR,
-    }
-    return _report(_OVERWRITTEN, rows, facts)
-
-
-def _report_failed(rows: Actions) -> Finding:
-    reason = format_first_line(find_first(row.reason for row in rows) or "no reason given")
-    return _report(_FAILED, rows, {"reason": reason})
+    advice = _OVERWRITTEN_GRADIENT if is_gradient else _OVERWRITTEN_TENSOR
+    return _report(_OVERWRITTEN, rows, {"what": "a gradient" if is_gradient else "a tensor", "advice": advice})
 
 
 #: What a function does after an action, in words; other actions leave its state unchanged.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...events import ExportProblem, Rows
-from ...formatting import format_first_line, format_line, format_place
-from ..evidence import find_first, group_by
+from ...events import ExportProblem
+from ...formatting import format_line, format_place
+from ..evidence import Evidence, find_first, group_by, kept_of
 from ..finding import Finding
 from ..rule import Rule, report
 
@@ -14,29 +14,19 @@ from ..rule import Rule, report
 Facts = dict[str, str]
 
 
-def find_export_problems(data: Rows) -> list[Finding]:
+@kept_of(ExportProblem)
+def find_export_problems(evidence: Evidence) -> list[Finding]:
     """One finding per operator, or per expression at a line."""
-    known = [row for row in data.rows(ExportProblem) if row.problem in _PROBLEMS]
+    known = [row for row in evidence.rows(ExportProblem) if row.problem in _PROBLEMS]
     groups = group_by(known, lambda row: (row.problem, row.op or row.expression, row.user_file, row.user_line))
     return [_report(rows) for rows in groups.values()]
 
 
 def _report(rows: list[ExportProblem]) -> Finding:
     rule, describe = _PROBLEMS[rows[0].problem or ""]
-    return report(
-        rule,
-        rows,
-        {"place": _format_place(rows), **describe(rows)},
-        user_file=find_first(row.user_file for row in rows),
-        user_line=find_first(row.user_line for row in rows),
-        user_code=find_first(row.user_code for row in rows),
-        details=tuple(dict.fromkeys(str(row.result) for row in rows if row.result is not None)),
-    )
-
-
-def _format_place(rows: list[ExportProblem]) -> str:
-    place = format_place(find_first(row.user_file for row in rows), find_first(row.user_line for row in rows))
-    return f" at {place}" if place else ""
+    place = format_place(rows[0].user_file, rows[0].user_line)
+    details = dict.fromkeys(str(row.result) for row in rows if row.result is not None)
+    return report(rule, rows, {"place": f" at {place}" if place else "", **describe(rows)}, details=tuple(details))
 
 
 def _describe_operator(rows: list[ExportProblem]) -> Facts:
@@ -46,7 +36,6 @@ def _describe_operator(rows: list[ExportProblem]) -> Facts:
     return {
         "op": format_line(op),
         "name": f"{namespace}::{rest.removesuffix('.default')}" if rest else op,
-        "reason": format_first_line(find_first(row.reason for row in rows) or "no reason given"),
     }
 
 
@@ -75,6 +64,7 @@ _PROBLEMS: dict[str, tuple[Rule, Callable[[list[ExportProblem]], Facts]]] = {
             action="Register a fake kernel whose outputs have the right sizes, dtypes and strides: "
             '`@torch.library.register_fake("{name}")`.',
             severity="medium",
+            is_at_user_line=True,
             docs="export",
         ),
         _describe_operator,
@@ -86,6 +76,7 @@ _PROBLEMS: dict[str, tuple[Rule, Callable[[list[ExportProblem]], Facts]]] = {
             action='Correct the function under `@torch.library.register_fake("{name}")`; '
             "`torch.library.opcheck(torch.ops.{op}, args)` tests it.",
             severity="medium",
+            is_at_user_line=True,
             docs="export",
         ),
         _describe_operator,
@@ -98,6 +89,7 @@ _PROBLEMS: dict[str, tuple[Rule, Callable[[list[ExportProblem]], Facts]]] = {
             action="If it always holds, declare it before that line with `torch._check(...)`. If both cases occur, use "
             "`torch.cond(...)` or `torch.where(...)`, or code that is correct in both cases.",
             severity="medium",
+            is_at_user_line=True,
             docs="export",
         ),
         _describe_data_dependence,
@@ -109,6 +101,7 @@ _PROBLEMS: dict[str, tuple[Rule, Callable[[list[ExportProblem]], Facts]]] = {
             action="Declare it in dynamic_shapes (`Dim(name, min=..., max=...)`, one Dim for equal sizes), let torch "
             "choose with `Dim.AUTO`, or make that size static.",
             severity="medium",
+            is_at_user_line=True,
             docs="export",
         ),
         _describe_constraint,

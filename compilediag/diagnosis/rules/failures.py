@@ -17,12 +17,11 @@ from ...formatting import (
     format_line,
     format_lost,
     format_place,
-    format_times,
     is_resumed,
 )
 from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
-from ..evidence import Evidence, Place, find_first, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Evidence, Place, Stacks, find_first, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Rule, report
@@ -87,20 +86,21 @@ CallCounter = Callable[[Place], str | None]
 def find_failures(data: Rows) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
-    groups = group_by(failed, lambda row: (get_place(row), row.fail_type, _get_error(row), _get_break_line(row)))
-    count_calls, traces = make_eager_call_counter(data), FailedTraces(data)
+
+    def get_key(row: Compile) -> tuple[Place, str | None, str, int | None]:
+        # A setting that allows no graph break raises at each line that has one.
+        line = row.user_line if find_forbidding(row) is not None else None
+        return get_place(row), row.fail_type, _get_error(row), line
+
+    groups = group_by(failed, get_key)
+    count_calls, stacks = make_eager_call_counter(data), Evidence.of(data).stacks
     return [
         replace(
-            _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, traces),
+            _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, stacks),
             **find_call_fields(data, rows),
         )
         for (place, *_), rows in groups.items()
     ]
-
-
-def _get_break_line(row: Compile) -> int | None:
-    """The line at which torch raised because it allowed no graph break there."""
-    return row.user_line if find_forbidding(row) is not None else None
 
 
 def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
@@ -123,7 +123,14 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
         return findings
     first = group_by((row for row in empty if not row.is_recompile), get_place)
     return findings + [
-        replace(_report_empty(place, rows), **find_call_fields(data, rows)) for place, rows in first.items()
+        report(
+            _NOTHING,
+            rows,
+            seconds_lost=sum_seconds(row.duration_s for row in rows),
+            places=(place,),
+            **find_call_fields(data, rows),
+        )
+        for place, rows in first.items()
     ]
 
 
@@ -144,11 +151,6 @@ def _add_end(finding: Finding, count_calls: CallCounter) -> Finding:
     )
 
 
-def _report_empty(place: Place, rows: list[Compile]) -> Finding:
-    spent = sum_seconds(row.duration_s for row in rows)
-    return report(_NOTHING, rows, {"function": format_function(*place)}, seconds_lost=spent, places=(place,))
-
-
 def _runs_eagerly(rows: list[Compile]) -> bool:
     """True if torch runs the function eagerly.
 
@@ -166,7 +168,7 @@ def _get_reason(rows: list[Compile]) -> str:
 
 
 def _is_graph_break(rows: list[Compile]) -> bool:
-    return (find_first(row.fail_type for row in rows) or "").rpartition(".")[2] == "Unsupported"
+    return _get_class(find_first(row.fail_type for row in rows)) == "Unsupported"
 
 
 def _get_error(row: Compile) -> str:
@@ -182,7 +184,6 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     is_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if is_break else _describe_error(rows[0])) or "no reason given"
     facts = {
-        "function": format_function(*get_place(rows[0])),
         "reason": reason,
         "loop": ", in a loop" if _has_break(text, _IN_LOOP) else "",
         "since": f"; {eager_calls}" if eager_calls else "",
@@ -210,13 +211,14 @@ def _advise_break(text: str) -> str:
 
 def _advise_hidden(rows: list[Compile]) -> str:
     """What to do about an exception that the program does not get."""
-    if _get_type(rows[0]) == _WRONG_USE:
+    if _get_class(rows[0].fail_type) == _WRONG_USE:
         return "Correct what the exception names: torch runs the function eagerly because of it."
     return f"{_advise(rows)} {_HIDDEN}"
 
 
-def _get_type(row: Compile) -> str:
-    return (row.fail_type or "").rpartition(".")[2]
+def _get_class(name: str | None) -> str:
+    """The name of an exception's class without its module."""
+    return (name or "").rpartition(".")[2]
 
 
 def _describe_error(row: Compile) -> str:
@@ -231,7 +233,7 @@ def _quote_hint(text: str) -> str:
 
 def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
-    if _get_type(rows[0]) == "RecompileError":
+    if _get_class(rows[0].fail_type) == "RecompileError":
         return _NO_RECOMPILES
     if _is_graph_break(rows):
         return f"Remove that call: torch.compile(fullgraph=True) allows no graph break.{_quote_hint(text)}"
@@ -241,18 +243,16 @@ def _advise(rows: list[Compile]) -> str:
     )
 
 
-def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
+def _report_failure(rows: list[Compile], stacks: Stacks) -> Finding:
     setting = find_forbidding(rows[0])
     if setting is not None:
-        return report_forbidden_break(rows, setting)
-    spent = sum_seconds(row.duration_s for row in rows)
+        return _report_forbidden_break(rows, setting)
+    timed = [row.duration_s for row in rows if is_timed(row.duration_s)]
     error = _describe_error(rows[0]) or "no reason given"
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))
-    advice = traces.explain(rows[0]) or _advise(rows)
+    advice = _explain_traced(stacks, rows[0]) or _advise(rows)
     facts = {
-        "function": format_function(*get_place(rows[0])),
-        "times": format_times(len(rows)),
-        "lost": _format_loss(rows),
+        "lost": format_lost(sum(timed), len(timed), len(rows)),
         "error": error,
         "advice": violation.suggestion if violation else advice,
     }
@@ -260,20 +260,14 @@ def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
         _FAILED,
         rows,
         facts,
-        severity="high" if len(rows) > 1 else get_severity(max(spent, 1.0), 1),
-        seconds_lost=spent,
+        severity="high" if len(rows) > 1 else get_severity(max(sum(timed), 1.0), 1),
+        seconds_lost=float(sum(timed)),
         changes=violation.changes if violation else (CodeChange(text=advice),),
         details=(error,),
         user_file=violation.file if violation else None,
         user_line=violation.line if violation else None,
         user_code=violation.code if violation else None,
     )
-
-
-def _format_loss(rows: list[Compile]) -> str:
-    """`6.1 s lost`, and how many compiles were not timed."""
-    timed = [row.duration_s for row in rows if is_timed(row.duration_s)]
-    return format_lost(sum(timed), len(timed), len(rows))
 
 
 _FIXED = re.compile(
@@ -300,7 +294,7 @@ class ConstraintViolation:
 
 def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation | None:
     """Explain a failed compile; None if it did not fail because of a mark."""
-    if (fail_type or "").rpartition(".")[2] != "ConstraintViolationError":
+    if _get_class(fail_type) != "ConstraintViolationError":
         return None
     stack = reason.partition("User stack:")[2]
     frames = _FRAME.findall(stack)
@@ -350,29 +344,24 @@ def _format_size(source: str) -> str:
     return format_expression(format_source(source))
 
 
-class FailedTraces:
-    """Explains failed compiles by the line that torch traced, and by the functions around the call."""
+def _explain_traced(stacks: Stacks, row: Compile) -> str | None:
+    """What to do by the line that torch traced and the functions around the call; None if the compile did not fail
+    while torch traced the code.
 
-    def __init__(self, data: Rows):
-        self._stacks = Evidence.of(data).stacks
-
-    def explain(self, row: Compile) -> str | None:
-        """What to do; None if the compile did not fail while torch traced the code.
-
-        An exception that is Python's own comes from the tracing: torch wraps those of backends into its own.
-        """
-        if row.user_file is None or not hasattr(builtins, (row.fail_type or "").rpartition(".")[2]):
-            return None
-        files = tuple(frame.file or "" for frame in self._stacks.walk(row.stack))
-        recipe = find_recipe("compile_failed", row.function or "", None, files)
-        place = format_place(row.user_file, row.user_line)
-        where = f"torch failed while it traced {place}."
-        if recipe is not None:
-            return f"{recipe.action} {recipe.why} {where}"
-        return (
-            f"Keep the call that leads to {place} out of the compiled code: move it out of the function, or put "
-            f"@torch.compiler.disable on the function that makes it. {where}"
-        )
+    An exception that is Python's own comes from the tracing: torch wraps those of backends into its own.
+    """
+    if row.user_file is None or not hasattr(builtins, _get_class(row.fail_type)):
+        return None
+    files = tuple(frame.file or "" for frame in stacks.walk(row.stack))
+    recipe = find_recipe("compile_failed", row.function or "", None, files)
+    place = format_place(row.user_file, row.user_line)
+    where = f"torch failed while it traced {place}."
+    if recipe is not None:
+        return f"{recipe.action} {recipe.why} {where}"
+    return (
+        f"Keep the call that leads to {place} out of the compiled code: move it out of the function, or put "
+        f"@torch.compiler.disable on the function that makes it. {where}"
+    )
 
 
 #: How torch announces a graph break in the function that a higher order operator runs.
@@ -413,24 +402,25 @@ def find_forbidding(row: Compile) -> ForbiddenBreak | None:
     return _OPERATOR if row.on_failure != "eager" and _IN_OPERATOR.match(row.fail_reason or "") else None
 
 
-def report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) -> Finding:
+def _report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) -> Finding:
     """One finding for the exceptions of one function: where torch raised, and what to change there."""
     first = rows[0]
+    where, function = format_place(first.user_file, first.user_line), format_function(*get_place(first))
+    # The function can be one of torch's, which calls the user's.
+    place = f"in {function}" if not where or not is_torch_file(first.file or "") else ""
     reason = format_first_line(_read_reason(first)) or "no reason given"
     remedy, advice = describe_remedy([_read_break(first)])
     action = advice or "Remove what torch cannot trace from the function."
-    facts = {
-        "times": format_times(len(rows)),
-        "place": _describe_place(first, format_place(first.user_file, first.user_line)),
-        "setting": setting.name,
-        "reason": reason,
-        "action": action,
-        "allow": setting.allow,
-    }
     return report(
         _FORBIDDEN,
         rows,
-        facts,
+        {
+            "place": f"{place} at {where}".strip() if where else place,
+            "setting": setting.name,
+            "reason": reason,
+            "action": action,
+            "allow": setting.allow,
+        },
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         fix=remedy.settings if remedy else None,
         changes=(remedy or CodeChange(text=action), CodeChange(text=setting.allow)),
@@ -438,14 +428,6 @@ def report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) -> 
         user_file=find_first(row.user_file for row in rows),
         user_line=find_first(row.user_line for row in rows),
     )
-
-
-def _describe_place(row: Compile, where: str) -> str:
-    """Where torch raised. The function can be one of torch's, which calls the user's."""
-    if is_torch_file(row.file or "") and where:
-        return f"at {where}"
-    function = format_function(*get_place(row))
-    return f"in {function} at {where}" if where else f"in {function}"
 
 
 def _read_reason(row: Compile) -> str:

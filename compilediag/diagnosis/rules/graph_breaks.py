@@ -7,30 +7,38 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...document import BREAK_PAGE
-from ...events import GraphBreak, Recompile, Rows
+from ...events import GraphBreak, Recompile
 from ...formatting import (
     format_amount,
-    format_first_line,
     format_line,
     format_names,
     format_place,
-    format_times,
     get_basename,
-    is_resumed,
+    parse_resumed,
 )
 from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
-from ..evidence import find_first, group_by, sum_seconds
+from ..evidence import Evidence, find_first, group_by, kept_of, sum_seconds
 from ..finding import Finding
 from ..rule import Rule, report
 
-_BREAK = Rule("graph_break", title="graph break at {where}, {times}: {reason}", action="{advice}", docs="breaks")
+#: From so many breaks at one line on, the severity is medium.
+MANY_BREAKS = 5
+_BREAK = Rule(
+    "graph_break",
+    title="graph break at {where}, {times}: {reason}",
+    action="{advice}",
+    many=MANY_BREAKS,
+    is_at_user_line=True,
+    docs="breaks",
+)
 _STORM = Rule(
     "graph_break_storm",
     title="graph breaks at {where}, {times}: {reason}",
     action="{advice}",
     why="Each graph break splits the function into compiled parts with eager code between.",
     severity="medium",
+    worth_count=3,
     docs="breaks",
 )
 RULES = (_BREAK, _STORM)
@@ -90,30 +98,38 @@ def describe_remedy(rows: Sequence[GraphBreak]) -> tuple[CodeChange | None, str]
 #: What a finding on many lines has of the line with the most breaks.
 _OF_LINE = ("fix", "changes", "file", "line", "user_file", "user_line", "user_code")
 _BREAK_ID = re.compile(r"GB\d{1,6}", re.ASCII)
-#: From so many breaks at one line on, the severity is medium.
-MANY_BREAKS = 5
-#: From so many lines on, the breaks of one kind in a file are one finding.
-STORM_LINES = 3
 #: torch's optimizers break graphs on purpose, and so does the function that torch was asked to skip.
-_RESUMED_AT = re.compile(r"_at_(\d+)")
 _TORCHS_OWN = re.compile(r"/torch/(?:optim/\w+|_dynamo/external_utils)\.py$")
 
 
-def find_graph_breaks(data: Rows) -> list[Finding]:
+@kept_of(GraphBreak)
+def find_graph_breaks(evidence: Evidence) -> list[Finding]:
     """One finding per kind of break and line, or per file if it breaks at many lines."""
-    users = [row for row in data.rows(GraphBreak) if not _is_torchs_own(row)]
+    users = [
+        row for row in evidence.rows(GraphBreak) if not _TORCHS_OWN.search((row.user_file or "").replace("\\", "/"))
+    ]
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
-    resumed = [row for row in data.rows(Recompile) if is_resumed(row.function)]
-    reports = (one for rows in groups.values() for one in _report_file(rows))
+    recompiles = ((row, parse_resumed(row.function)) for row in evidence.rows(Recompile))
+    resumed = [(row, found[1]) for row, found in recompiles if found is not None]
+    reports: list[tuple[Finding, list[GraphBreak]]] = []
+    for rows in groups.values():
+        by_line = group_by(rows, lambda row: row.user_line)
+        if len(by_line) >= _STORM.worth_count:
+            reports.append((_report_storm(rows, by_line), rows))
+        else:
+            reports += [(_report_break(found), found) for found in by_line.values()]
     return [
-        replace(_add_recompiles(finding, rows, resumed), **find_call_fields(data, rows)) for finding, rows in reports
+        replace(_add_recompiles(finding, rows, resumed), **find_call_fields(evidence, rows))
+        for finding, rows in reports
     ]
 
 
-def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[Recompile]) -> Finding:
-    """The recompiles of the code after these graph breaks: without the breaks there is no such code."""
+def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[tuple[Recompile, int]]) -> Finding:
+    """The recompiles of the code after these graph breaks: without the breaks there is no such code. `resumed` are all
+    recompiles of code after a graph break, each with the line of that break.
+    """
     breaks = {(row.user_file, row.user_line) for row in rows}
-    caused = [row for row in resumed if (row.file, _get_resumed_line(row)) in breaks]
+    caused = [row for row, line in resumed if (row.file, line) in breaks]
     if not caused:
         return finding
     count = format_amount(len(caused), "recompile")
@@ -125,23 +141,6 @@ def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[
     )
 
 
-def _get_resumed_line(row: Recompile) -> int | None:
-    found = _RESUMED_AT.search(row.function or "")
-    return int(found[1]) if found else None
-
-
-def _is_torchs_own(row: GraphBreak) -> bool:
-    return bool(_TORCHS_OWN.search((row.user_file or "").replace("\\", "/")))
-
-
-def _report_file(rows: list[GraphBreak]) -> list[tuple[Finding, list[GraphBreak]]]:
-    """Breaks of one kind in one file: one finding per line, or a single one if there are many lines."""
-    by_line = group_by(rows, lambda row: row.user_line)
-    if len(by_line) >= STORM_LINES:
-        return [(_report_storm(rows, by_line), rows)]
-    return [(_report_break(found), found) for found in by_line.values()]
-
-
 def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:
     most = max(by_line.values(), key=len)
     lines = format_names([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
@@ -151,36 +150,26 @@ def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBr
     return report(
         _STORM,
         rows,
-        _describe(rows, f"{len(by_line)} lines of {file} ({lines})"),
+        {"where": f"{len(by_line)} lines of {file} ({lines})", "advice": _advise(rows)},
         details=tuple(code),
         **{name: getattr(one, name) for name in _OF_LINE},
     )
 
 
 def _report_break(rows: list[GraphBreak]) -> Finding:
-    file = find_first(row.user_file for row in rows)
-    line = find_first(row.user_line for row in rows)
+    file, line = find_first(row.user_file for row in rows), find_first(row.user_line for row in rows)
     code = find_first(row.user_code for row in rows)
     remedy, text = describe_remedy(rows)
     return report(
         _BREAK,
         rows,
-        _describe(rows, format_place(file, line) or "unknown line"),
-        severity="medium" if len(rows) >= MANY_BREAKS else "low",
+        {"where": format_place(file, line) or "unknown line", "advice": _advise(rows)},
         fix=remedy.settings if remedy else None,
         changes=(remedy or CodeChange(text=text),) if remedy or text else (),
         file=file,
         line=line,
         details=(format_line(code),) if code else (),
-        user_file=file,
-        user_line=line,
-        user_code=code,
     )
-
-
-def _describe(rows: list[GraphBreak], where: str) -> dict[str, str]:
-    reason = format_first_line(find_first(row.reason for row in rows) or "no reason given")
-    return {"where": where, "times": format_times(len(rows)), "reason": reason, "advice": _advise(rows)}
 
 
 def _advise(rows: list[GraphBreak]) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ... import plugins
-from ..causes.cause import MODES, Cause
-from ..causes.edits import get_site
+from ...events import Recompile
+from ..causes.cause import MODES, ZERO_ONE, Cause
 from ..change import CodeChange
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, list_changes
 from . import guards_on_numbers, guards_on_objects
 from .graph_breaks import describe_remedy
-from .guards_on_numbers import find_kind
+from .guards_on_numbers import SIZE_KINDS, find_kind
 
 #: The rules about guards, in the order in which they are tried.
 GUARD_RULES = (
@@ -107,7 +107,7 @@ def add_recipe(advice: Advice, cause: Cause) -> Advice:
     What a program can change comes first, so that a plan can be applied. Advice that only a person can follow is
     replaced by the recipe.
     """
-    site = get_site(cause)
+    site = cause.call_site
     files = tuple(row.file for row in cause.recompiles if row.file)
     recipe = find_recipe(advice.rule.id, cause.source, site.call if site else None, files)
     if recipe is None:
@@ -122,3 +122,16 @@ def add_recipe(advice: Advice, cause: Cause) -> Advice:
         has_recipe=not recipe.is_partial,
         is_expected=advice.is_expected and not recipe.removes_expected,
     )
+
+
+def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
+    """The causes, by `id`, that are expected and only came with another one that no change resolves either."""
+    first = [(cause, advice) for cause, advice in advised if cause.is_first]
+    needed = {row.event_id for cause, advice in first for row in cause.caused if _is_kept(row, advice)}
+    expected = (cause for cause, advice in advised if advice.is_expected and not cause.is_first)
+    return {id(cause) for cause in expected if needed.issuperset(row.event_id for row in cause.failed)}
+
+
+def _is_kept(row: Recompile, advice: Advice) -> bool:
+    """True if a recompile stays whatever becomes of the cause that it is attributed to."""
+    return advice.is_expected or (row.guard_kind in SIZE_KINDS and row.actual in ZERO_ONE)

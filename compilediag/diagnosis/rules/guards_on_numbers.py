@@ -26,11 +26,9 @@ from ...events import Recompile
 from ...formatting import format_change, is_module_wrapper, is_resumed
 from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
-from ..causes.edits import insert_before
-from ..causes.value_uses import find_uses
-from ..change import CodeChange
+from ..causes.value_facts import find_uses
+from ..change import CodeChange, Settings, find_listed, fix_code
 from ..evidence import get_place, group_by
-from ..inserted_code import write_path
 from ..rule import (
     Advice,
     Case,
@@ -44,7 +42,7 @@ from ..rule import (
     list_changes,
     make_dynamic_fix,
 )
-from ..settings import Settings, find_listed, fix_code
+from ..source_edits import insert_before, write_path
 
 #: Kinds of guards that marking a size as dynamic removes.
 SIZE_KINDS = ("tensor_size", "symbolic_shape")
@@ -541,6 +539,8 @@ RULES = (
         ("equal_sizes", "tensor_size"),
         when=_is_special_size,
         advise=_advise_zero_one,
+        action="Pad to 2 or more, or handle sizes 0 and 1 outside the compiled function. If no code depends on whether "
+        "the size is 0 or 1, make it unbacked: mark_unbacked or unbacked_sources, for all sizes that changed with it.",
         words={"broadcast": _name_broadcast, "relation": _describe_relation},
         cost=f"{_PADDING}; with an unbacked size, code that depends on its value raises an error",
         docs="shapes",
@@ -700,6 +700,8 @@ RULES = (
         "size_changes",
         ("mark", "tensor_size"),
         advise=_advise_size,
+        action="Mark it dynamic before the call, torch._dynamo.maybe_mark_dynamic(tensor, dim), and all sizes that "
+        "changed with it; or name them in torch.compiler.config.dynamic_sources.",
         words={
             "mark_function": lambda cause: _MARK_FUNCTIONS.get(_get_mark(cause), "torch._dynamo.mark_dynamic"),
             "marked": lambda cause: format_expression(cause.path.parent.text),

@@ -514,6 +514,7 @@ RULES = (
         "global_state",
         ("global_state",),
         advise=_advise_states,
+        action="Set each mode once, before the first compiled call.",
         words={"state": _describe_state},
         docs=None,
     ),

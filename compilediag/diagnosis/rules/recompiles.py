@@ -9,22 +9,20 @@ from ...decode.guards.path import Path, format_expression
 from ...events import Compile, Recompile
 from ...formatting import (
     format_amount,
-    format_function,
     format_line,
     format_lost,
     format_names,
     format_times,
 )
 from ..causes.call_sites import find_call_fields, make_call_fields
-from ..causes.cause import ZERO_ONE, Cause, list_unique
+from ..causes.cause import Cause, list_unique
 from ..causes.grouping import find_causes
-from ..change import CodeChange
+from ..change import Settings, merge_fixes
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept
 from ..finding import Finding, get_severity
 from ..rule import Advice, Rule, describe_change, list_changes, report
-from ..settings import Settings, merge_fixes
 from .break_even import make_eager_call_counter
-from .guards import advise
+from .guards import advise, find_side_effects
 from .guards_on_numbers import SIZE_KINDS
 
 _LIMIT = Rule(
@@ -41,6 +39,7 @@ DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
 #: A limit is raised by this factor where none of the causes has a fix.
 _RAISE_BY = 8
 _NOT_COUNTED = " Its eager calls were not counted; watch(calls=True) counts them, on Python 3.12 or later."
+_RAISE_ARGUMENT = "Raise the argument: torch.compile(..., recompile_limit={})."
 #: Values that a finding lists.
 MAX_DETAILS = 64
 
@@ -56,19 +55,6 @@ def find_recompiles(evidence: Evidence) -> list[Finding]:
         for cause, advice in advised
         if id(cause) not in effects
     ]
-
-
-def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
-    """The causes, by `id`, that are expected and only came with another one that no change resolves either."""
-    first = [(cause, advice) for cause, advice in advised if cause.is_first]
-    needed = {row.event_id for cause, advice in first for row in cause.caused if _is_kept(row, advice)}
-    expected = (cause for cause, advice in advised if advice.is_expected and not cause.is_first)
-    return {id(cause) for cause in expected if needed.issuperset(row.event_id for row in cause.failed)}
-
-
-def _is_kept(row: Recompile, advice: Advice) -> bool:
-    """True if a recompile stays whatever becomes of the cause that it is attributed to."""
-    return advice.is_expected or (row.guard_kind in SIZE_KINDS and row.actual in ZERO_ONE)
 
 
 def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Advice:
@@ -154,15 +140,12 @@ def find_limits(evidence: Evidence) -> list[Finding]:
     causes, describe_eager = find_recompiles(evidence), make_eager_call_counter(evidence)
     recompiles = group_by(evidence.rows(Recompile), lambda row: (get_place(row), row.region)) if hits else {}
     found = []
-    for (place, region, *_), rows in group_by(hits, _get_limit).items():
+    by_limit = group_by(hits, lambda row: (get_place(row), row.region, row.limit, row.limit_value))
+    for (place, region, *_), rows in by_limit.items():
         own = get_ids(recompiles.get((place, region), ()))
         finding = _make_limit_finding(rows, _select_causes(causes, place, own), describe_eager(place))
         found.append(replace(finding, **find_call_fields(evidence, rows)))
     return found
-
-
-def _get_limit(row: Compile) -> tuple[Place, int | None, str | None, int | None]:
-    return get_place(row), row.region, row.limit, row.limit_value
 
 
 def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int]) -> list[Finding]:
@@ -175,9 +158,10 @@ def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int
 def _make_limit_finding(rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
     hit, limit = rows[0], rows[0].limit or ""
     place, fix = get_place(hit), _choose_fix(hit, causes)
-    raise_it = CodeChange(text=_write_argument(hit)) if _is_raised_by_argument(hit, causes) else None
+    # Only a higher limit helps, and torch.compile has its own, which no setting changes.
+    is_by_argument = hit.limit_argument and all(cause.is_expected for cause in causes)
+    raise_it = _RAISE_ARGUMENT.format(_compute_higher(hit)) if is_by_argument else None
     facts = {
-        "function": format_function(*place),
         "limit": _name_limit(hit),
         "consequence": _describe_consequence(hit, eager),
         "causes": _write_suggestion(hit, causes),
@@ -217,7 +201,8 @@ def _describe_consequence(hit: Compile, eager: str | None) -> str:
 
 
 def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
-    name = "the argument recompile_limit of torch.compile" if hit.limit_argument else _write_setting(hit)
+    setting = f"torch._dynamo.config.{format_line(hit.limit or '', 60)}"
+    name = "the argument recompile_limit of torch.compile" if hit.limit_argument else setting
     raise_it = f"{name} only if all those compiled versions are intended."
     if not causes:
         return f"Raise {raise_it} What recompiled it was not collected."
@@ -225,21 +210,8 @@ def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
     return f"Fix what recompiles it: {top}. Raise {raise_it}"
 
 
-def _write_setting(hit: Compile) -> str:
-    return f"torch._dynamo.config.{format_line(hit.limit or '', 60)}"
-
-
-def _write_argument(hit: Compile) -> str:
-    return f"Raise the argument: torch.compile(..., recompile_limit={_compute_higher(hit)})."
-
-
 def _compute_higher(hit: Compile) -> int:
     return _RAISE_BY * (hit.limit_value or DEFAULT_LIMITS[hit.limit or ""])
-
-
-def _is_raised_by_argument(hit: Compile, causes: list[Finding]) -> bool:
-    """True if only a higher limit helps, and torch.compile has its own, which no setting changes."""
-    return bool(hit.limit_argument) and all(cause.is_expected for cause in causes)
 
 
 def _choose_fix(hit: Compile, causes: list[Finding]) -> Settings | None:

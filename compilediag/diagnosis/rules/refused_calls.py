@@ -14,7 +14,7 @@ from ...formatting import format_function, format_place, format_times
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import Cause
 from ..causes.grouping import find_causes
-from ..evidence import get_place, group_by, make_place_fields
+from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
 from ..finding import Finding, get_severity
 from ..rule import Advice, Rule, describe_change, list_changes, report
 from .guards import advise
@@ -106,12 +106,13 @@ def _copy(row: RefusedCall, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in ("time_ns", "compile_key", "rank", "pid", *names)}
 
 
-def find_refused_calls(data: Rows) -> list[Finding]:
+@kept_of(RefusedCall)
+def find_refused_calls(evidence: Evidence) -> list[Finding]:
     """One finding per cause for which calls were refused, and one per stance that checks nothing."""
-    rows = data.rows(RefusedCall)
+    rows = evidence.rows(RefusedCall)
     unchecked = [_report_unchecked(row) for row in rows if row.ran == "unchecked"]
     groups = group_by((row for row in rows if row.refused_by in _REFUSERS), lambda row: row.refused_by or "")
-    return [*unchecked, *(finding for name, found in groups.items() for finding in _report(data, name, found))]
+    return [*unchecked, *(finding for name, found in groups.items() for finding in _report(evidence, name, found))]
 
 
 def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]:
