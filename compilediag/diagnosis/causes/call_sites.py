@@ -60,12 +60,12 @@ _MAX_ROWS = 64
 class NamedValue:
     """A guarded value in the user's names at the call site; several of a guard on how they relate.
 
-    Without a name there it has no paths, and `reason` says why, in one line. `is_duplicable` is False if `base` has to
-    be evaluated once only, or has no value before the statement.
+    Without a name there it has no paths, and `reason` says why, in one line. `is_inside` is true for names that are
+    bound inside the statement.
     """
 
     paths: tuple[Path, ...] = ()
-    is_duplicable: bool = True
+    is_inside: bool = False
     reason: str | None = None
 
     @cached_property
@@ -77,6 +77,11 @@ class NamedValue:
     def base(self) -> str | None:
         """What is passed: `ids` of `ids.shape[0]`, and of `len(ids)`."""
         return _find_base(self.paths[0]).code if self.paths else None
+
+    @cached_property
+    def is_duplicable(self) -> bool:
+        """False if what is passed has to be evaluated once only, or has no value before the statement."""
+        return bool(self.paths) and not self.is_inside and all(_is_duplicable(_find_base(path)) for path in self.paths)
 
 
 @dataclass(frozen=True)
@@ -291,7 +296,7 @@ def read_own_code(data: Rows, my_code: Sequence[str] = ()) -> OwnCode:
 
 
 def _fail(reason: str) -> NamedValue:
-    return NamedValue((), False, reason)
+    return NamedValue(reason=reason)
 
 
 def _join_values(values: Sequence[NamedValue]) -> NamedValue:
@@ -299,8 +304,7 @@ def _join_values(values: Sequence[NamedValue]) -> NamedValue:
     failed = next((value for value in values if not value.paths), None)
     if failed or len(values) == 1:
         return failed or values[0]
-    paths = tuple(path for value in values for path in value.paths)
-    return NamedValue(paths, all(value.is_duplicable for value in values))
+    return NamedValue(tuple(path for value in values for path in value.paths), any(value.is_inside for value in values))
 
 
 def _list_texts(value: object) -> list[str]:
@@ -383,7 +387,7 @@ def _make_levels(path: Sequence[StackFrame]) -> list[_Level]:
 def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     at, path = _leave_resumed(steps, at, path)
     if at == 0:
-        return _make_value(path)
+        return NamedValue((path,))
     if not _is_parameter(steps[at], path.root):
         return _name_global(steps, at, path)
     arguments, text = _bind(steps[at], steps[at - 1], path)
@@ -485,7 +489,7 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
 def _name_global(steps: list[_Level], at: int, path: Path) -> NamedValue:
     """The name of a global, or of a variable of the function around: the same in the whole file."""
     if steps[at].row.file == steps[0].row.file or path.root in _MODULES:
-        return _make_value(path)
+        return NamedValue((path,))
     raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
 
 
@@ -496,13 +500,8 @@ def _write(step: _Level, argument: Argument, text: str) -> NamedValue:
     if isinstance(node, ast.Constant):
         raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
     is_primary = isinstance(node, _PRIMARY) or not rest
-    value = _make_value(Path(written if is_primary else f"({written})", steps=rest))
-    is_inside = step.row.function in _INSIDE
-    return replace(value, is_duplicable=False) if is_inside else value
-
-
-def _make_value(path: Path) -> NamedValue:
-    return NamedValue((path,), _is_duplicable(_find_base(path)))
+    path = Path(written if is_primary else f"({written})", steps=rest)
+    return NamedValue((path,), step.row.function in _INSIDE)
 
 
 def _find_base(path: Path) -> Path:

@@ -56,7 +56,7 @@ _READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|nume
 #: What causes are made of, in the order in which it is made; see `Evidence.prepare`.
 CAUSE_STEPS = (
     *(Compile, StackFrame, Recompile, GuardFailure, SymbolicShape, GraphBreak, RefusedCall, DynamicDecision),
-    *(find_call_sites, list_changes, find_optional_stacks, index_facts),
+    *(find_call_sites, list_changes, draw_graph, find_optional_stacks, index_facts),
 )
 
 

@@ -121,17 +121,15 @@ def list_changes(evidence: Evidence) -> list[list[GuardChange]]:
     """The guards that failed at each recompile, in the order of time: the first one first, without those that follow
     from another one of them.
     """
-    sites, found = find_call_sites(evidence), []
+    sites = find_call_sites(evidence)
+    found: list[list[GuardChange]] = []
     for row in sorted(evidence.rows(Recompile), key=get_moment):
         changes = _list_failed(evidence, row)
         left = _keep_one_stride([one for one in changes if one.is_first or not _follows_any(one, changes)])
-        names = [sites.find_key(change.row) for change in left]
-        found.append(
-            [
-                change if name is None else replace(change, name=f"{change.key.family}:{name}")
-                for change, name in zip(left, names, strict=True)
-            ]
-        )
+        found.append([])
+        for change in left:
+            name = sites.find_key(change.row)
+            found[-1].append(change if name is None else replace(change, name=f"{change.key.family}:{name}"))
     return found
 
 
@@ -438,6 +436,7 @@ def get_node(change: GuardChange) -> Node:
     return Node(change.key, change.event_id)
 
 
+@kept
 def draw_graph(evidence: Evidence) -> tuple[ChangeGraph, dict[int | None, int | None]]:
     """The graph of all changes, and for each recompile the one before it in the same call."""
     instances, graph = CallInstances(evidence), ChangeGraph(find_call_sites(evidence))
