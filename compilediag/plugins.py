@@ -1,4 +1,4 @@
-"""Plug-ins: record decoders, rules and panels that other packages provide as entry points. See docs/plugins.md.
+"""Plug-ins: record decoders, rules, panels and moves that other packages provide as entry points. See docs/plugins.md.
 
 They are found when first needed and imported when first used. An error in a plug-in, at import or later, affects only
 what it provides: it is counted and reported in `session.status()` and the summary. After five errors a plug-in is not
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: What a plug-in can provide -> the group of entry points.
-GROUPS = {name: f"compilediag.{name}" for name in ("decoders", "rules", "panels")}
+GROUPS = {name: f"compilediag.{name}" for name in ("decoders", "rules", "panels", "moves")}
 #: After so many errors a plug-in is not called any more.
 MAX_ERRORS = 5
 MAX_REASON = 200

@@ -22,6 +22,7 @@ from .diff_command import DiffCommand
 from .doctor_command import DoctorCommand
 from .example_command import ExampleCommand
 from .export_command import ExportCommand
+from .fix_command import FixCommand
 from .ingest_command import IngestCommand
 from .live_command import LiveCommand
 from .output import ends_with_output, open_closed_streams
@@ -52,6 +53,7 @@ COMMANDS: tuple[Command, ...] = (
     RunCommand(),
     LiveCommand(),
     PlanCommand(),
+    FixCommand(),
     TryCommand(),
     ReportCommand(),
     IngestCommand(),

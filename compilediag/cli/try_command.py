@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compilediag.diagnosis.plan.plan import Outcome
     from compilediag.trials.script_trial import ScriptTrial
 
-_PROCESS = ("-m", "compilediag.cli.try_process")
+PROCESS = ("-m", "compilediag.cli.try_process")
 
 
 class TryCommand:
@@ -44,12 +44,12 @@ class TryCommand:
         parser.add_argument(
             "--runs",
             metavar="N",
-            type=_read_count,
+            type=read_count,
             default=2,
             help="number of runs without the plan, and with it (default: 2)",
         )
         parser.add_argument("--fast", action="store_true", help="use the backend eager and compare only recompiles")
-        parser.add_argument("--timeout", metavar="S", type=_read_seconds, help="end each run after S seconds")
+        parser.add_argument("--timeout", metavar="S", type=read_seconds, help="end each run after S seconds")
         parser.add_argument("--save", metavar="PATH", help="save the first run with the outcome to this file (.cdiag)")
         parser.add_argument(
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
@@ -81,13 +81,13 @@ class TryCommand:
         return 0 if trial.outcome.holds else 1
 
 
-def _read_count(text: str) -> int:
+def read_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 100:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
     return int(text)
 
 
-def _read_seconds(text: str) -> float:
+def read_seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -128,17 +128,18 @@ def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path)
 
     script = args.script if args.is_module else os.path.abspath(args.script)
     # The script sees its name as it was typed.
-    job = ProgramJob(args.script, tuple(_drop_dashes(args.args)), args.is_module, detail, args.fast)
+    backend = "eager" if args.fast else None
+    job = ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail, backend)
     progress = TrialProgress(2 * args.runs)
     try:
-        return try_script(ProcessRunner(_PROCESS, folder, args.timeout, progress), job, plan, args.runs)
+        return try_script(ProcessRunner(PROCESS, folder, args.timeout, progress), job, plan, args.runs)
     except OSError as error:
         raise CompilediagError(f"can't run {script}: {error}") from None
     finally:
         progress.end()
 
 
-def _drop_dashes(args: list[str]) -> list[str]:
+def drop_dashes(args: list[str]) -> list[str]:
     """The arguments of the script, without the `--` that separates them from ours."""
     return args[1:] if args[:1] == ["--"] else args
 

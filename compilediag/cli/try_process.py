@@ -1,4 +1,4 @@
-"""One run of `compilediag try`, in a process of its own: `python -m compilediag.cli.try_process JOB`.
+"""One run of `compilediag try` or `fix`, in a process of its own: `python -m compilediag.cli.try_process JOB`.
 
 The process records a program that otherwise runs as with `python SCRIPT`.
 """
@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from compilediag.trials.trial_process import Files, RunResult, run_job
+from compilediag.trials.trial_process import Files, RunResult, find_edited, run_process
 
-from ..trials.trial_process import find_edited
 from .python_program import execute, find_module, find_script
 
 
@@ -28,4 +27,4 @@ def _prepare(job: dict[str, Any], files: Files) -> Callable[[RunResult], None]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(sys.argv[1], _prepare))
+    sys.exit(run_process(sys.argv[1:], _prepare))

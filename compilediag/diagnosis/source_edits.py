@@ -474,7 +474,7 @@ class EditedSource:
 
 
 @dataclass(frozen=True, order=True)
-class _Splice:
+class Splice:
     """Text that replaces a part of the source. Several lines (`is_line`) may be put at the same place."""
 
     start: int
@@ -497,7 +497,7 @@ def apply_edits(source: str, edits: Iterable[Edit], settings: str = "") -> Edite
 
 
 def _apply_edits(source: str, edits: Sequence[Edit], settings: str) -> EditedSource:
-    edited = _SourceText(source)
+    edited = SourceText(source)
     imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
     if not imports_torch(edited.tree) and any("torch." in edit.new for edit in edits):
         imports = {IMPORT_TORCH: None, **imports}
@@ -529,13 +529,13 @@ def _parse_source(text: str) -> ast.Module:
     return tree
 
 
-class _SourceText:
+class SourceText:
     """The text of a file with its syntax tree and the places in it."""
 
     def __init__(self, source: str):
         self.text = source
         # The pattern matches once more at the end, with an empty line.
-        self._starts = [match.start() for match in _LINE.finditer(source)]
+        self.starts = [match.start() for match in _LINE.finditer(source)]
         try:
             self.tree = _parse_source(source)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -543,19 +543,19 @@ class _SourceText:
 
     def find_line(self, offset: int) -> int:
         """The number of the line at an offset, from 1 on."""
-        return bisect.bisect_right(self._starts, offset)
+        return bisect.bisect_right(self.starts, offset)
 
     def _find_offset(self, line: int, column: int) -> int:
         """The offset of a place in the syntax tree, where columns count UTF-8 bytes."""
-        start = self._starts[line - 1]
-        rest = self.text[start : self._starts[line] if line < len(self._starts) else None]
+        start = self.starts[line - 1]
+        rest = self.text[start : self.starts[line] if line < len(self.starts) else None]
         return start + len(rest.encode()[:column].decode(errors="ignore"))
 
-    def _find_span(self, node: ast.stmt | ast.expr | ast.keyword) -> tuple[int, int]:
+    def find_span(self, node: ast.stmt | ast.expr | ast.keyword) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self._find_offset(node.lineno, node.col_offset), self._find_offset(end_line, end_column)
 
-    def find_splices(self, edit: Edit) -> Iterator[_Splice]:
+    def find_splices(self, edit: Edit) -> Iterator[Splice]:
         """The splices that make one edit."""
         self._check_line(edit)
         statement = self._find_statement(edit)
@@ -564,19 +564,19 @@ class _SourceText:
         else:
             yield from self._replace(edit, statement)
 
-    def insert_import(self, statement: str) -> _Splice:
+    def insert_import(self, statement: str) -> Splice:
         """The splice that puts an import below those at the top; it is empty if the file has it."""
         if not is_known_code(statement):
             raise EditError(f"`{format_line(statement, 80)}` is not an import that compilediag adds")
         is_known = any(ast.unparse(node) == statement for node in self.tree.body)
         return self.insert_below_imports("" if is_known else statement)
 
-    def insert_below_imports(self, lines: str) -> _Splice:
+    def insert_below_imports(self, lines: str) -> Splice:
         """The splice that puts lines below the imports at the top of a module, or below its docstring."""
-        start = self._starts[min(_find_last_import(self.tree), len(self._starts) - 1)]
-        return _Splice(start, start, self._end_lines(lines), True)
+        start = self.starts[min(_find_last_import(self.tree), len(self.starts) - 1)]
+        return Splice(start, start, self.end_lines(lines), True)
 
-    def _end_lines(self, lines: str) -> str:
+    def end_lines(self, lines: str) -> str:
         """Lines with the line ends of the file."""
         end = "\r\n" if self.text.partition("\n")[0].endswith("\r") else "\n"
         return "".join(line + end for line in lines.splitlines())
@@ -599,17 +599,17 @@ class _SourceText:
         """EditError unless the line is the whole recorded one. What the file has instead is not shown: a session from
         elsewhere may name any file.
         """
-        if not 1 <= edit.line <= len(self._starts):
+        if not 1 <= edit.line <= len(self.starts):
             raise EditError(f"{_place(edit)} has no code")
         if not edit.code.strip() or self._get_line(edit.line).strip() != edit.code.strip():
             raise EditError(f"{_place(edit)} is no longer `{format_line(edit.code, 80)}`: the file was changed since")
 
     def _get_line(self, line: int) -> str:
-        return self.text[self._starts[line - 1] : self._starts[line] if line < len(self._starts) else None]
+        return self.text[self.starts[line - 1] : self.starts[line] if line < len(self.starts) else None]
 
     def _get_header(self, node: ast.stmt) -> str:
         """The text of a statement without its body, unless that begins on the same line."""
-        (start, end), body = self._find_span(node), self._find_body(node)
+        (start, end), body = self.find_span(node), self._find_body(node)
         if body is None or self.text[start:body].rpartition("\n")[2].strip():
             return self.text[start:end]
         return self.text[start:body]
@@ -624,26 +624,26 @@ class _SourceText:
             return None
         return self._find_offset(first.lineno, first.col_offset)
 
-    def _insert(self, edit: Edit, statement: ast.stmt) -> _Splice:
+    def _insert(self, edit: Edit, statement: ast.stmt) -> Splice:
         if not is_known_code(edit.new):
             raise EditError(f"{_place(edit)}: the code to insert is not a change that compilediag makes")
         line, column = _find_start(statement)
-        start, offset = self._starts[line - 1], self._find_offset(line, column)
+        start, offset = self.starts[line - 1], self._find_offset(line, column)
         before = self.text[start:offset]
         if self.text.startswith("elif", offset):
             raise EditError(f"{_place(edit)}: no line can be put before `elif`")
         if before.strip(" \t\f") not in ("", "@"):
             raise EditError(f"{_place(edit)} has several statements; put each on a line of its own")
-        return _Splice(start, start, self._end_lines(textwrap.indent(edit.new, before.partition("@")[0])), True)
+        return Splice(start, start, self.end_lines(textwrap.indent(edit.new, before.partition("@")[0])), True)
 
-    def _replace(self, edit: Edit, statement: ast.stmt) -> Iterator[_Splice]:
+    def _replace(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
         found = [*(self._replace_argument(edit, statement) if edit.call else self._extend_decorator(edit, statement))]
         if not found:
             raise EditError(f"{_place(edit)} does not have `{format_line(edit.call or edit.old, 80)}`")
         own = [splice for splice in found if self.find_line(splice.start) == edit.line]
         yield from own or found
 
-    def _replace_argument(self, edit: Edit, statement: ast.stmt) -> Iterator[_Splice]:
+    def _replace_argument(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
         """The argument of a call in one of the forms, made of the text that the file itself has there."""
         form = find_form(edit.old, edit.new)
         if form is None:
@@ -653,10 +653,10 @@ class _SourceText:
         calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
         for node in (node for node in calls if ast.dump(node) == call):
             values: list[ast.expr] = [*node.args, *(keyword.value for keyword in node.keywords)]
-            spans = [self._find_span(value) for value in values if ast.dump(value) == argument]
-            yield from (_Splice(a, b, form.format(self.text[a:b]), False) for a, b in spans if b <= limit)
+            spans = [self.find_span(value) for value in values if ast.dump(value) == argument]
+            yield from (Splice(a, b, form.format(self.text[a:b]), False) for a, b in spans if b <= limit)
 
-    def _extend_decorator(self, edit: Edit, statement: ast.stmt) -> Iterator[_Splice]:
+    def _extend_decorator(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
         """`@torch.compile` with a specification as one more option."""
         option = get_new_option(edit.old, edit.new)
         if option is None:
@@ -665,15 +665,15 @@ class _SourceText:
         decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
         for node in decorators:
             if ast.dump(node) == wanted:
-                end = self._find_span(node)[1]
+                end = self.find_span(node)[1]
                 if not isinstance(node, ast.Call):
-                    yield _Splice(end, end, f"({option})", False)
+                    yield Splice(end, end, f"({option})", False)
                     continue
                 parts: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
-                last = max((self._find_span(part)[1] for part in parts), default=None)
-                yield _Splice(end - 1 if last is None else last, end - 1, f"{', ' if last else ''}{option}", False)
+                last = max((self.find_span(part)[1] for part in parts), default=None)
+                yield Splice(end - 1 if last is None else last, end - 1, f"{', ' if last else ''}{option}", False)
 
-    def splice(self, splices: Sequence[_Splice]) -> EditedSource:
+    def splice(self, splices: Sequence[Splice]) -> EditedSource:
         """The text with all splices made."""
         text, origins, at = "", [1], 0
         for splice in splices:

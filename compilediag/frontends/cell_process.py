@@ -1,4 +1,4 @@
-"""One run of `%compilewatch try`, in a process of its own: `python -m compilediag.frontends.cell_process JOB`.
+"""One run of `%compilewatch try` or `fix`, in a process of its own: `python -m compilediag.frontends.cell_process JOB`.
 
 The process records the executed cells of a notebook, in an IPython without a kernel. A cell keeps its number, so that
 recorded places are those of the notebook.
@@ -22,7 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from ..session import Session
-from ..trials.trial_process import Files, RunResult, is_torchs, run_job
+from ..trials.trial_process import Files, RunResult, is_torchs, run_process
 from ..watch import current, notice
 from .cell_source import hide_magic, is_statement, name_cell
 
@@ -137,4 +137,4 @@ def _is_of_recording(value: object) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(sys.argv[1], _prepare))
+    sys.exit(run_process(sys.argv[1:], _prepare))

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 #: The subcommand that runs the executed cells without and with their plan.
-TRY = "try"
+TRY, FIX = "try", "fix"
+#: Subcommands that run the cells in fresh processes.
+TRIALS = (TRY, FIX)
 #: The first line of a cell with our magic, and its arguments.
 FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
 #: What IPython makes of a line magic that stands alone.

@@ -1,4 +1,4 @@
-"""Runs the executed cells of a notebook in fresh processes, without and with their plan: `%compilewatch try`."""
+"""Runs the executed cells of a notebook in fresh processes: `%compilewatch try` and `fix`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.plan.plan import META_KEY
-from ..document import wrap
+from ..document import to_text, wrap
 from ..errors import CompilediagError
+from ..fix.report import describe_fix
+from ..fix.search import Search, SearchLimits
 from ..formatting import format_names
 from ..session import Session
 from ..system.interrupts import pass_on
 from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
 from ..trials.script_trial import ScriptTrial, try_script
-from .cell_source import FIRST_LINE, TRY, name_cell, write_python
+from .cell_source import FIRST_LINE, FIX, TRIALS, name_cell, write_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -39,7 +41,7 @@ class CellCode:
     def is_tried(self) -> bool:
         """True for a cell that was tried and not executed in the notebook."""
         match = FIRST_LINE.match(self.text.lstrip())
-        return match is not None and match[1].strip() == TRY
+        return match is not None and match[1].strip() in TRIALS
 
 
 def find_number(shell: InteractiveShell) -> int:
@@ -54,18 +56,19 @@ def _read_history(shell: InteractiveShell) -> Sequence[str]:
     return shell.history_manager.input_hist_raw if shell.history_manager is not None else []
 
 
-def try_cells(shell: InteractiveShell, last: CellCode | None, session: Session | None) -> str:
-    """Try the plan of the executed cells, up to `last` or up to now; gives the plan and its outcome as text.
+def run_trial(action: str, shell: InteractiveShell, last: CellCode | None, session: Session | None) -> str:
+    """Try the plan of the executed cells, up to `last` or up to now, or search for the change that fixes them; gives
+    what came out as text.
 
     The cells run in processes of their own, from the first one on, so that nothing in this process is touched. The
-    outcome is stored in `session` if its plan is the one that was tried. CompilediagError if the cells cannot be run.
+    outcome of a plan is stored in `session` if it is that session's. CompilediagError if the cells cannot be run.
     """
     cells = list(_list_cells(shell, last))
     failures = {cell.number: _read_failure(shell, cell.number) for cell in cells}
     interrupted = [cell.number for cell in cells if failures[cell.number] == "KeyboardInterrupt"]
     job = ProgramJob(
         "the notebook",
-        detail="lean" if session is not None and session.meta.get("detail") == "lean" else "full",
+        detail="lean" if session is not None and session.meta.get("detail") == "lean" and action != FIX else "full",
         cells=tuple(
             CellJob(cell.number, cell.text, write_python(cell.text), failures[cell.number] is not None)
             for cell in cells
@@ -76,20 +79,25 @@ def try_cells(shell: InteractiveShell, last: CellCode | None, session: Session |
     try:
         with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
             runner = ProcessRunner(_PROCESS, Path(folder), None, progress, shell.starting_dir, reads_input=False)
-            trial = try_script(runner, job, None, _RUNS)
+            if action == FIX:
+                found = Search(runner, job, SearchLimits()).run()
+                text = to_text(describe_fix(found))
+            else:
+                trial = try_script(runner, job, None, _RUNS)
+                _store(trial, session)
+                text = _format_trial(trial)
     except OSError as error:
         pass_on(error)
         raise CompilediagError(f"the cells cannot be run: {error}") from None
     finally:
         progress.end()
-    _store(trial, session)
-    return "\n".join([_format_trial(trial), *_list_notes(interrupted, shell.user_ns)])
+    return "\n".join([text, *_list_notes(interrupted, shell.user_ns)])
 
 
 def _list_cells(shell: InteractiveShell, last: CellCode | None) -> Iterator[CellCode]:
     """The executed cells, as typed. A cell that was executed twice, or edited in between, is two."""
     executed = [CellCode(text, number) for number, text in enumerate(_read_history(shell)) if text.strip()]
-    if last is None and executed and f"%compilewatch {TRY}" in executed[-1].text:
+    if last is None and executed and any(f"%compilewatch {action}" in executed[-1].text for action in TRIALS):
         executed.pop()  # The cell that runs.
     yield from (cell for cell in executed if not cell.is_tried and (last is None or cell.number < last.number))
     if last is not None:

@@ -17,13 +17,14 @@ from IPython.utils.process import arg_split
 
 from ..system.interrupts import ignore
 from ..watch import DETAILS
-from .cell_source import TRY
+from .cell_source import FIX, TRIALS, TRY
 
 #: Subcommand of the line magic -> what it does.
 ACTIONS = {
     "on": "start recording and show it live (the default); `session = %compilewatch on` returns the session",
     "off": "stop recording",
     TRY: "run the executed cells in fresh processes, without and with their plan",
+    FIX: "search for the smallest change of the executed cells that fresh processes prove",
     "status": "show what each source collects",
     "plan": "show the smallest set of changes that saves the most compile seconds",
     "findings": "show the plan, the totals and all findings as text",
@@ -169,11 +170,12 @@ def format_cell_help() -> str:
     return "\n".join(
         [
             "%%compilewatch [options]",
-            "%%compilewatch try",
+            "%%compilewatch try | fix",
             "",
             "Record every torch.compile while this cell runs, and show it live. The line is the first of the cell.",
             "",
-            "`try` runs the executed cells and this one in fresh processes instead, without and with their plan.",
+            "`try` runs the executed cells and this one in fresh processes instead, without and with their plan. `fix` "
+            "searches there for the smallest change that is proven.",
             "",
             _format_options(CELL_PARSER),
             "%compilewatch records all following cells, and has more subcommands: see %compilewatch?",
@@ -220,7 +222,7 @@ def _list_candidates(is_cell: bool, before: list[str], word: str) -> Iterator[st
     else:
         names = [option for option in parser.list_options() if option not in before or option == "--my-code"]
         if not before and not word.startswith("-"):
-            names = [TRY, *names] if is_cell else list(ACTIONS)
+            names = [*TRIALS, *names] if is_cell else list(ACTIONS)
     yield from (name for name in names if name.startswith(word))
 
 

@@ -33,8 +33,8 @@ from ..views.explorer_text import format_explorer
 from ..views.summary import format_headline, format_status
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all
-from .cell_source import FIRST_LINE, TRY, is_statement, show_magic_in_tracebacks
-from .cell_trial import CellCode, find_number, try_cells
+from .cell_source import FIRST_LINE, TRIALS, is_statement, show_magic_in_tracebacks
+from .cell_trial import CellCode, find_number, run_trial
 from .magic_arguments import (
     SUFFIXES,
     complete_arguments,
@@ -92,8 +92,9 @@ class CompileWatch(Magics):
                 print(_describe_stop(stop_all()))
             elif action in SUFFIXES:
                 self._write(action, args.path)
-            elif action == TRY:
-                self._try_last_cell()
+            elif action in TRIALS:
+                last, session = self._last or (None, current() or self._session)
+                print(run_trial(action, self.shell, last, session))
             else:
                 self._show(action)
         return None
@@ -140,15 +141,12 @@ class CompileWatch(Magics):
         else:
             print(format_explorer(session.data))
 
-    def _try_last_cell(self) -> None:
-        last, session = self._last or (None, current() or self._session)
-        print(try_cells(self.shell, last, session))
-
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
-        if line.strip() == TRY:
+        if (action := line.strip()) in TRIALS:
             with _raise_usage_errors():
-                print(try_cells(self.shell, CellCode(f"%%compilewatch {TRY}\n{cell}", find_number(self.shell)), None))
+                own = CellCode(f"%%compilewatch {action}\n{cell}", find_number(self.shell))
+                print(run_trial(action, self.shell, own, None))
             return
         # Only `run_cell_magic` gets here: a cell that was typed has been transformed.
         self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
@@ -235,7 +233,7 @@ def unload(shell: InteractiveShell) -> None:
 def transform(lines: list[str]) -> list[str]:
     """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
     match = FIRST_LINE.match(lines[0]) if lines else None
-    if match is None or match[1].strip() == TRY:
+    if match is None or match[1].strip() in TRIALS:
         return lines
     begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"
     return [begin, *transform_cell_magic(lines[1:])]

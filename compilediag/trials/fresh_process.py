@@ -20,10 +20,13 @@ from typing import Any, Protocol
 from ..diagnosis.change import Settings
 from ..sources.caches.key_history import VARIABLE as HISTORY
 from ..system.files import open_private, write_file
+from .fork_server import ForkedProcess, ForkServer
 
 #: Seconds between two looks at a running process.
 _POLL_S = 0.5
 _STDIN_PART = 1 << 16
+#: What the outer calls into compiled code returned, in the folder of a run; see `observed_calls.py`.
+CALLS_FILE = "calls.json"
 #: Each process compiles from scratch, and the order of sets is the same in all.
 _ENVIRONMENT = {
     HISTORY: "off",
@@ -50,15 +53,20 @@ class ProgramJob:
     """What a process runs: a script, or a module if `is_module`, with its arguments; and the changes that apply to it.
     Or the cells of a notebook.
 
-    `files` maps a file to its edited text and, for each line of that, the line of the file. `is_fast` replaces the
-    backend.
+    `files` maps a file to its edited text and, for each line of that, the line of the file. `backend` replaces the
+    program's own. `observes`: keep what the outer calls into compiled code return, and end the program after
+    `stop_after` of them, at the first one after `stop_after_s` seconds, or when nothing was compiled for long.
     """
 
     script: str
     args: tuple[str, ...] = ()
     is_module: bool = False
     detail: str = "full"
-    is_fast: bool = False
+    backend: str | None = None
+    observes: bool = False
+    stop_after: int | None = None
+    stop_after_s: float | None = None
+    stops_when_quiet: bool = False
     settings: Settings = field(default_factory=dict)
     files: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     cells: tuple[CellJob, ...] = ()
@@ -74,7 +82,9 @@ class ProcessRun:
 
     `raised` is the exception that ended the program, in one line. `is_torchs` is true if torch defines it, and `cell`
     is the number of the notebook cell that raised it. `problem` says why the program could not be started.
-    `has_own_caches` is false if the program set other caches.
+    `has_own_caches` is false if the program set other caches. `is_stopped`: it was ended after enough calls. `files`
+    are the program's own that it imported, and `modules` all others. `sets_environment`: the program changed it.
+    `has_gpu`: torch found one.
     """
 
     session: Path
@@ -87,6 +97,11 @@ class ProcessRun:
     problem: str | None = None
     has_own_caches: bool = True
     last_error: str = ""
+    is_stopped: bool = False
+    files: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    sets_environment: bool = False
+    has_gpu: bool = False
 
 
 class ProcessRunner:
@@ -110,9 +125,20 @@ class ProcessRunner:
         self._reads_input = reads_input
         self._command = [sys.executable, *command]
         self._folder = folder
-        self._timeout = timeout
+        self.timeout = timeout
         self._progress = progress
         self._count = 0
+        self._server: ForkServer | None = None
+
+    def fork_from_now_on(self, modules: Sequence[str]) -> None:
+        """Let a server import these modules, and fork for each run, until `fork_no_more`."""
+        self._server = ForkServer(self._command, modules, self._folder, _make_environment(self._folder))
+
+    def fork_no_more(self) -> None:
+        """Start a fresh interpreter for each run again."""
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
 
     def run(self, job: ProgramJob, what: str) -> ProcessRun:
         """Run one job to its end. `what` describes it for the progress display."""
@@ -127,7 +153,7 @@ class ProcessRunner:
             open(folder / "stderr", "wb", opener=open_private) as stderr,
             self._open_stdin() as stdin,
         ):
-            process = subprocess.Popen(
+            process = self._fork(folder) or subprocess.Popen(
                 [*self._command, str(folder / "job.json")],
                 stdin=stdin,
                 stdout=stdout,
@@ -141,6 +167,14 @@ class ProcessRunner:
         wall = time.monotonic() - begin
         return _read_run(folder, exit_code, wall)
 
+    def _fork(self, folder: Path) -> ForkedProcess | None:
+        """A process of the server; None without one."""
+        if self._server is None or not self._server.is_alive:
+            return None
+        kept = self._folder / "stdin"
+        streams = (str(kept) if kept.exists() else os.devnull, str(folder / "stdout"), str(folder / "stderr"))
+        return self._server.start(folder / "job.json", streams, _make_environment(folder), self._cwd)
+
     @contextlib.contextmanager
     def _open_stdin(self) -> Iterator[Any]:
         """What a process reads: nothing from a terminal; else a pipe for the first one, and a file for the others."""
@@ -151,23 +185,23 @@ class ProcessRunner:
         else:
             yield subprocess.PIPE if self._reads_input and _has_input() else subprocess.DEVNULL
 
-    def _feed(self, process: subprocess.Popen[bytes]) -> None:
+    def _feed(self, process: subprocess.Popen[bytes] | ForkedProcess) -> None:
         """Pass standard input on to the first process, and keep it. A thread reads: the input may never end."""
         if process.stdin is not None:
             kept = self._folder / "stdin"
             file = open(kept, "wb", buffering=0, opener=open_private)  # noqa: SIM115
             threading.Thread(target=_copy_stdin, args=(process.stdin, file), daemon=True).start()
 
-    def _wait(self, process: subprocess.Popen[bytes], what: str, begin: float) -> int | None:
+    def _wait(self, process: subprocess.Popen[bytes] | ForkedProcess, what: str, begin: float) -> int | None:
         """Wait for the end of a process; None if it took too long. An interrupt ends it too."""
         try:
             while True:
                 elapsed = time.monotonic() - begin
-                if self._timeout is not None and elapsed >= self._timeout:
+                if self.timeout is not None and elapsed >= self.timeout:
                     _kill(process)
                     return None
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    rest = _POLL_S if self._timeout is None else min(_POLL_S, self._timeout - elapsed)
+                    rest = _POLL_S if self.timeout is None else min(_POLL_S, self.timeout - elapsed)
                     return process.wait(rest)
                 self._progress.describe(f"{what}, {round(elapsed)} s")
         except BaseException:
@@ -198,7 +232,7 @@ def _make_environment(folder: Path) -> dict[str, str]:
     return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own}
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes] | ForkedProcess) -> None:
     """End a process and those that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -211,7 +245,9 @@ def _read_run(folder: Path, exit_code: int | None, wall: float) -> ProcessRun:
     except (OSError, ValueError):
         found = {}  # The program ended without its exit functions: by os._exit, or by a signal.
     known = {field.name for field in dataclasses.fields(ProcessRun)}
-    result = {name: value for name, value in found.items() if name in known}
+    result: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items() if name in known
+    }
     last_error = _read_last_line(folder / "stderr")
     return ProcessRun(folder / "run.cdiag", folder / "stdout", exit_code, wall, last_error=last_error, **result)
 

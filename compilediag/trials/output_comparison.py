@@ -45,11 +45,14 @@ class OutputComparison:
 _Part = str | float | None
 
 
-def compare_outputs(without: Sequence[Path], with_plan: Sequence[Path]) -> OutputComparison:
-    """Compare the output files of runs with a plan with those of runs without it."""
+def compare_outputs(without: Sequence[Path], with_plan: Sequence[Path], is_cut: bool = False) -> OutputComparison:
+    """Compare the output files of runs with a plan with those of runs without it. `is_cut`: some runs were ended
+    earlier, so only the lines that all have are compared.
+    """
     with contextlib.ExitStack() as stack:
         readers = [_read_lines(stack, file) for file in (*without, *with_plan)]
-        for number, lines in enumerate(itertools.zip_longest(*readers), 1):
+        together = zip(*readers, strict=False) if is_cut else itertools.zip_longest(*readers)
+        for number, lines in enumerate(together, 1):
             base, others = lines[: len(without)], lines[len(without) :]
             if None in base and any(line is not None for line in base):
                 return OutputComparison(None, "two runs without the plan print different numbers of lines")

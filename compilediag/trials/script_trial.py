@@ -12,27 +12,12 @@ from ..diagnosis.evidence import group_by
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.source_edits import apply_edits
-from ..errors import CompilediagError
-from ..events import Compile, GraphBreak, Recompile
-from ..formatting import format_amount, format_function, format_line, format_names, format_seconds
+from ..formatting import format_amount, format_function, format_names, format_seconds
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
-from .fresh_process import ProcessRun, ProcessRunner, ProgramJob
+from .fresh_process import ProcessRunner, ProgramJob
+from .measured_run import RunSummary, explain_end, measure
 from .output_comparison import OutputComparison, compare_outputs
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What one run compiled; nothing is known of one that took too long. `functions` have compiled code: their names
-    and files.
-    """
-
-    run: ProcessRun
-    recompiles: int = 0
-    compile_seconds: float = 0.0
-    graph_breaks: int = 0
-    limits: int = 0
-    functions: frozenset[tuple[str | None, str | None]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -57,27 +42,27 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
     the plan does not fit the files.
     """
     changed = None if plan is None else _change(job, plan)
-    first = _run(runner, job, "without the plan")
+    first = measure(runner, job, "without the plan")
     if first.run.exit_code is None:
-        return ScriptTrial(plan, first.run.session, problem=_explain_end(first.run))
+        return ScriptTrial(plan, first.run.session, problem=explain_end(first.run))
     # The first run records the files of the program that the user named.
     plan = replace(make_plan(SessionData(first.run.session)), is_own=True) if plan is None else plan
     nothing = explain_nothing_to_try(plan) or _explain_fast(plan, job)
-    stop = _explain_end(first.run) if nothing or not first.run.is_torchs else None
+    stop = explain_end(first.run) if nothing or not first.run.is_torchs else None
     if stop or nothing:
         problem = stop or f"nothing to try: {nothing}"
         return ScriptTrial(plan, first.run.session, problem=problem, is_clean=not stop and not plan.recompiles)
     changed = changed or _change(job, plan)
-    without, with_plan = [first], [_run(runner, changed, "with the plan")]
+    without, with_plan = [first], [measure(runner, changed, "with the plan")]
     for _ in range(runs - 1):
-        without.append(_run(runner, job, "without the plan"))
-        with_plan.append(_run(runner, changed, "with the plan"))
-    return ScriptTrial(plan, first.run.session, judge(plan, without, with_plan, job.is_fast))
+        without.append(measure(runner, job, "without the plan"))
+        with_plan.append(measure(runner, changed, "with the plan"))
+    return ScriptTrial(plan, first.run.session, judge(plan, without, with_plan, job.backend is not None))
 
 
 def _explain_fast(plan: Plan, job: ProgramJob) -> str | None:
     """Why a plan cannot be tried with another backend; None if it can, or need not be."""
-    has_claim = bool(plan.recompiles_saved) or not job.is_fast
+    has_claim = bool(plan.recompiles_saved) or job.backend is None
     return None if has_claim else "the plan saves compile time only, which --fast does not compare"
 
 
@@ -90,43 +75,6 @@ def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
     texts = {file: cells[file] if file in cells else reader.read(file) for file in by_file}
     edited = {file: apply_edits(texts[file], edits) for file, edits in by_file.items()}
     return replace(job, settings=plan.settings, files={file: (e.text, e.lines) for file, e in edited.items()})
-
-
-def _run(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
-    run = runner.run(job, what)
-    if run.problem is not None:
-        raise CompilediagError(run.problem)
-    if run.exit_code is None:
-        return RunSummary(run)
-    if not run.session.exists():
-        raise CompilediagError(f"the process of {job.script} did not start: {format_line(run.last_error, 200)}")
-    data = SessionData(run.session)
-    compiles = data.rows(Compile)
-    return RunSummary(
-        run,
-        recompiles=len(data.rows(Recompile)),
-        compile_seconds=sum(row.duration_s or 0.0 for row in compiles),
-        graph_breaks=len({(row.user_file, row.user_line, row.reason) for row in data.rows(GraphBreak)}),
-        limits=sum(row.limit is not None for row in compiles),
-        functions=frozenset((row.function, row.file) for row in compiles if _has_code(row)),
-    )
-
-
-def _has_code(row: Compile) -> bool:
-    """True for a function that was compiled. The rest of a function after a graph break is none of its own."""
-    return row.outcome == "ok" and not (row.function or "").startswith("torch_dynamo_resume_in")
-
-
-def _explain_end(run: ProcessRun) -> str | None:
-    """Why the results of a run cannot be used; None if they can."""
-    if run.exit_code is None:
-        return f"it was ended after {round(run.wall)} s (--timeout)"
-    if run.raised is not None:
-        who = "it" if run.cell is None else f"in a fresh process, Cell In[{run.cell}]"
-        return f"{who} raised {run.raised}"
-    if run.exit_code < 0:
-        return f"it was ended by signal {-run.exit_code}"
-    return None
 
 
 def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary], is_fast: bool) -> Outcome:
@@ -159,16 +107,16 @@ def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSumm
 
 
 def _compare_output(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> OutputComparison:
-    if any(_explain_end(one.run) for one in without):
+    if any(explain_end(one.run) for one in without):
         return OutputComparison(None)
     return compare_outputs([one.run.stdout for one in without], [one.run.stdout for one in with_plan])
 
 
 def _find_difference(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
     """What went wrong with the plan, or why the runs cannot be compared; None if nothing did."""
-    ends = [_explain_end(one.run) for one in with_plan]
+    ends = [explain_end(one.run) for one in with_plan]
     if any(ends):
-        also = " too" if any(_explain_end(one.run) for one in without) else ""
+        also = " too" if any(explain_end(one.run) for one in without) else ""
         return f"with the plan{also}, {next(filter(None, ends))}"
     codes = {one.run.exit_code for one in without}
     raised = any(one.run.raised for one in without)

@@ -6,6 +6,7 @@ Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from ..diagnosis.change import find_config_module
@@ -14,6 +15,19 @@ from ..sources.hooks.torch_names import TorchName, Unavailable
 #: What `torch.compile` makes of a backend's name: an object that is called with a graph.
 INDUCTOR_BACKEND = TorchName("torch", "_TorchCompileInductorWrapper")
 NAMED_BACKEND = TorchName("torch", "_TorchCompileWrapper")
+#: What compiles a callable: `torch.compile` calls one with a function or module.
+COMPILE_CONTEXT = TorchName("torch._dynamo.eval_frame", "OptimizeContext")
+#: Lets Dynamo pass over a code object.
+SKIP_CODE = TorchName("torch._dynamo.eval_frame", "skip_code")
+#: The attribute by which torch knows a wrapper of its own from a copy.
+WRAPPER_ID = "_torchdynamo_wrapper_id"
+#: The values in what a call returned.
+TREE_LEAVES = TorchName("torch.utils._pytree", "tree_leaves")
+#: What Dynamo counts; `["stats"]["unique_graphs"]` are the graphs so far.
+COUNTERS = TorchName("torch._dynamo.utils", "counters")
+#: Modules that start threads or processes, or look for devices, when they are imported.
+NOT_BEFORE_FORK = ("torch._inductor", "torch.distributed", "torch.utils.tensorboard", "triton", "jax", "tensorflow")
+FIND_BACKEND = TorchName("torch._dynamo.backends.registry", "lookup_backend")
 
 
 def find_config(key: str) -> Any:
@@ -27,20 +41,27 @@ def find_config(key: str) -> Any:
     return owner
 
 
-def replace_backends() -> None:
-    """Let torch's own backends run their graphs as they are, for the rest of the process.
+def has_gpu() -> bool:
+    """True if torch can use a GPU."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_available())
+
+
+def replace_backends(backend: str) -> None:
+    """Let torch's own backends do what `backend` does, "eager" or "aot_eager", for the rest of the process.
 
     A backend that is a function of the user's stays. The objects and their identity stay too, because guards check it.
     """
     inductor, named = INDUCTOR_BACKEND.find(), NAMED_BACKEND.find()
     call_named = named.__call__
+    replacement = FIND_BACKEND.find()(backend)
 
     def run_graph(self: Any, model_: Any, inputs_: Any, **options: Any) -> Any:
-        return model_.forward
+        return replacement(model_, inputs_)
 
     def run_named(self: Any, model_: Any, inputs_: Any) -> Any:
         is_torchs = str(getattr(self.compiler_fn, "__module__", "")).partition(".")[0] in ("torch", "functorch")
-        return model_.forward if is_torchs else call_named(self, model_, inputs_)
+        return replacement(model_, inputs_) if is_torchs else call_named(self, model_, inputs_)
 
     inductor.__call__ = run_graph
     named.__call__ = run_named

@@ -9,12 +9,14 @@ import atexit
 import importlib.machinery
 import json
 import os
+import sys
 import traceback
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..decode.own_code import OwnCode
 from ..diagnosis.change import Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
@@ -23,11 +25,17 @@ from ..notebook_cells import CellNames
 from ..recording.active_recording import begin, end_all
 from ..sources.hooks.torch_names import Unavailable
 from ..system.files import write_file
+from ..system.program import list_library_folders
 from . import torch_api
+from .fork_server import serve
+from .observed_calls import CallObserver, StopRule, end_now, observe_calls
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"
 #: Settings that are lists of sources: the new names are added to what the user has set.
 _JOINED = ("dynamic_sources", "unbacked_sources")
+
+#: How the variables begin that libraries set when they are imported.
+_OF_LIBRARIES = ("TORCHINDUCTOR_", "TRITON_", "KMP_", "PYTORCH_NVML", "CUDA_MODULE", "QT_", "MKL", "TF_CPP")
 
 Files = dict[str, EditedSource]
 
@@ -38,7 +46,21 @@ class RunResult:
     def __init__(self, folder: Path):
         self._folder = folder
         self._caches = os.environ.get(_CACHES)
+        self._environment = dict(os.environ)
         self._values: dict[str, Any] = {}
+        self._calls: CallObserver | None = None
+
+    def observe_calls(self, rule: StopRule) -> None:
+        """Keep what the outer calls into compiled code return; the rule says after which the process ends."""
+        owner = os.getpid()
+
+        def end() -> None:
+            if os.getpid() == owner:
+                self._values["is_stopped"] = True
+                _finish(self, owner)
+                end_now()
+
+        self._calls = observe_calls(rule, end)
 
     def note_problem(self, problem: str) -> None:
         """Keep why the program could not be started."""
@@ -51,10 +73,23 @@ class RunResult:
     def write(self) -> None:
         """Write it for the parent process."""
         self._values["has_own_caches"] = os.environ.get(_CACHES) == self._caches
+        self._values["files"] = [*list_own_files()]
+        self._values["modules"] = [name for name, file in list_modules() if file not in self._values["files"]]
+        self._values["has_gpu"] = torch_api.has_gpu()
+        self._values["sets_environment"] = has_new_variables(self._environment)
+        if self._calls is not None:
+            self._calls.write(self._folder)
         write_file(self._folder / "result.json", json.dumps(self._values))
 
 
-def run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[[RunResult], None]]) -> int:
+def run_process(args: list[str], prepare: Callable[[dict[str, Any], Files], Callable[[RunResult], None]]) -> int:
+    """Run the job that is named; `--serve FILE`: fork for each job that standard input names. Returns 2 if a job cannot
+    be started.
+    """
+    return _run_job(serve(args[1]) if args[0] == "--serve" else args[0], prepare)
+
+
+def _run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[[RunResult], None]]) -> int:
     """Run a job; return 2 if it cannot be started.
 
     `prepare` finds the program of the job, of which some files are edited, and gives what runs it.
@@ -66,8 +101,10 @@ def run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[[
         import_edited(files)
         run = prepare(job, files)
         apply_settings(job["settings"])
-        if job["is_fast"]:
-            use_eager_backend()
+        if job["backend"]:
+            use_backend(job["backend"])
+        if job["observes"]:
+            result.observe_calls(StopRule(job["stop_after"], job["stop_after_s"], job["stops_when_quiet"]))
         begin(os.path.join(job["folder"], "run.cdiag"), job["detail"], [])
     except CompilediagError as error:
         result.note_problem(str(error))
@@ -94,6 +131,32 @@ def _describe(error: BaseException) -> str:
     return f"{text} ({format_place(place, own[-1].lineno)})"
 
 
+def list_own_files() -> Iterator[str]:
+    """The source files of the program that were imported, its script first."""
+    code = OwnCode(libraries=list_library_folders())
+    main = sys.modules.get("__main__")
+    for module in filter(None, [main, *sys.modules.copy().values()]):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and (module is main or file.endswith(".py")) and code.is_own(os.path.abspath(file)):
+            yield os.path.abspath(file)
+
+
+def list_modules() -> Iterator[tuple[str, str]]:
+    """The modules that were imported from a file, with that file, in their order."""
+    for name, module in sys.modules.copy().items():
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and name != "__main__":
+            yield name, os.path.abspath(file)
+
+
+def has_new_variables(before: Mapping[str, str]) -> bool:
+    """True if the program itself set variables, which can have to happen before it imports something. Those that torch
+    and its libraries set for themselves do not count.
+    """
+    changed = {name for name, value in os.environ.items() if before.get(name) != value}
+    return any(not name.startswith(_OF_LIBRARIES) for name in changed)
+
+
 def _finish(result: RunResult, owner: int) -> None:
     """End the recording and write the result. Does nothing in a forked child."""
     if os.getpid() == owner:
@@ -115,10 +178,10 @@ def apply_settings(settings: Settings) -> None:
         setattr(owner, key, f"{now},{value}" if key in _JOINED and now else value)
 
 
-def use_eager_backend() -> None:
-    """Let every `torch.compile` with a backend of torch's own use the backend "eager". CompilediagError if it can't."""
+def use_backend(backend: str) -> None:
+    """Let every `torch.compile` with a backend of torch's own use this one. CompilediagError if it can't."""
     try:
-        torch_api.replace_backends()
+        torch_api.replace_backends(backend)
     except Unavailable as why:
         raise CompilediagError(f"--fast does not work here: {why}") from None
 

@@ -225,7 +225,12 @@ def test_help_shows_each_magic_once_and_as_it_is_typed(shell, capsys):
     of_cells = ("--report PATH", "--quiet", "--fail-on-recompile")
     for asked, usage, own, others in (
         ("%compilewatch?", "%compilewatch [SUBCOMMAND] [PATH] [options]", ACTIONS, of_cells),
-        ("%%compilewatch?", "%%compilewatch [options]\n%%compilewatch try", of_cells, ("\nsubcommands:", "findings")),
+        (
+            "%%compilewatch?",
+            "%%compilewatch [options]\n%%compilewatch try | fix",
+            of_cells,
+            ("\nsubcommands:", "findings"),
+        ),
     ):
         run(shell, asked)
         text = capsys.readouterr().out
@@ -242,7 +247,7 @@ def test_help_shows_each_magic_once_and_as_it_is_typed(shell, capsys):
         ("%compilewatch status --detial full", "%compilewatch: unknown option '--detial'; did you mean '--detail'?"),
         ("%%compilewatch --fail\nstarted = True", None),
         ("%%compilewatch --no-recompile\nstarted = True", "did you mean '--fail-on-recompile'?"),
-        ("%compilewatch xyz", "choose one of: on, off, try, status, plan, findings, explore, report, save"),
+        ("%compilewatch xyz", "choose one of: on, off, try, fix, status, plan, findings, explore, report, save"),
         (
             "%compilewatch report x.txt",
             "a report is an HTML file, but the path is 'x.txt'; use a path such as 'x.html'",
@@ -403,6 +408,10 @@ def test_the_executed_cells_are_tried_in_fresh_processes(kernel):
     assert "Tried, the plan holds: 3 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
     assert "\nLeft out, because you interrupted it: Cell In[7].\n" in shown
     assert shown.endswith("\nIn a fresh process, widgets have their first values: `slider`.\n")
+    assert kernel(STATE) == "{'runs': 1} None True\n"
+    found = kernel("%compilewatch fix")
+    assert "1 line changed: recompiles 3 -> 0 (proven: " in found and "+++ b/Cell In[3]\n" in found
+    assert '+@torch.compile(backend="eager", dynamic=True)\n' in found
     assert kernel(STATE) == "{'runs': 1} None True\n"
 
 

@@ -26,14 +26,15 @@ MAY_IMPORT = {
     "recording": {"errors", "events", "notebook_cells", "sources", "storage", "version"},
     "diagnosis": {"errors", "events", "decode", "plugins"},
     "trials": {"decode", "diagnosis", "errors", "events", "notebook_cells", "recording", "sources", "storage"},
+    "fix": {"diagnosis", "errors", "events", "plugins", "storage", "trials"},
     "views": {"decode", "diagnosis", "errors", "events", "notebook_cells", "plugins", "storage", "version"},
     "logs": {"decode", "errors", "events", "plugins", "storage", "version"},
     "session": {"decode", "diagnosis", "errors", "events", "logs", "plugins", "storage", "views"},
     "watch": {"recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
-    "frontends": {"comparison", "diagnosis", "errors", "events", "session", "trials", "views", "watch", ""},
+    "frontends": {"comparison", "diagnosis", "errors", "events", "fix", "session", "trials", "views", "watch", ""},
     "integrations": {"session", "views", "watch"},
-    "cli": {"comparison", "diagnosis", "errors", "logs", "session", "sources", "trials", "views", "watch", ""},
+    "cli": {"comparison", "diagnosis", "errors", "fix", "logs", "session", "sources", "trials", "views", "watch", ""},
     "": {"comparison", "frontends", "session", "version", "watch"},
     "__main__": {"cli"},
 }
@@ -122,7 +123,7 @@ def each_module(check):
 #: Classes of errors that can be what a signal handler of the program raises.
 WIDE = {"Exception", "BaseException", "OSError", "TimeoutError"}
 #: Parts that run in processes and threads of their own, or that a command calls.
-NOT_IN_THE_PROGRAM = {"cli", "logs", "trials"}
+NOT_IN_THE_PROGRAM = {"cli", "fix", "logs", "trials"}
 #: What decides whether an error is an interrupt, and functions that call it.
 ASK = {"pass_on", "find_interrupt", "handle_escaped", "_handle", "_fail"}
 #: Modules with such a clause that need not ask.
@@ -224,7 +225,7 @@ def test_the_host_is_imported_only_where_it_may_be(module):
 TOUCH_TORCH, TORCH_API = ("sources", "trials"), "torch_api.py"
 PRIVATE_NAME = re.compile(r"\b(?:torch\._|triton\.)")
 #: Private attributes that are Python's own.
-PYTHONS = {"_asdict", "_replace", "_getframe"}
+PYTHONS = {"_asdict", "_exit", "_replace", "_getframe"}
 
 
 @functools.cache

@@ -1,0 +1,122 @@
+"""`compilediag fix SCRIPT [ARGS...]`: search for the smallest change of a script that runs have proven."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compilediag.document import to_text
+from compilediag.errors import INTERRUPTED, CompilediagError
+from compilediag.logs.inputs import InputKind, check_input
+from compilediag.system.files import write_file
+
+from .output import print_text
+from .try_command import PROCESS, drop_dashes, read_count, read_seconds
+
+if TYPE_CHECKING:
+    from compilediag.fix.search import Attempt, FixResult
+
+
+class FixCommand:
+    """Search for the smallest change of a script that removes its recompiles, and prove it.
+
+    The script runs in fresh processes with empty compile caches: unchanged, then with one change after the other. A
+    change is rejected if the script ends otherwise, prints something else, if a compiled call returns something else,
+    or if graph breaks are added. What is not needed is left out again. The rest is proven with the script's own
+    backend, in two runs without and two with it. No file is changed without --write: edits apply to a copy.
+
+    What the script does otherwise, such as writing checkpoints, happens in each run.
+
+    The exit code is 0 if a change is proven and what is left is needed, or if there is nothing to fix; 1 if something
+    is left that could be avoided, 2 if nothing was proven, and 3 if the script cannot be tried.
+    """
+
+    name = "fix"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--write", action="store_true", help="apply the proven patch to your files")
+        parser.add_argument("--patch", metavar="FILE", help="write the patch to this file")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        parser.add_argument("--fast", action="store_true", help="leave the proof with the script's own backend out")
+        parser.add_argument(
+            "--allow",
+            metavar="KINDS",
+            help="only these kinds of changes, separated by commas: dynamic, marks, settings, tensor, isolate, code",
+        )
+        parser.add_argument(
+            "--calls", metavar="N", type=int, help="end each run after N outer calls into compiled code"
+        )
+        parser.add_argument(
+            "--seconds", metavar="S", type=read_seconds, help="end each run at the first call after S s"
+        )
+        parser.add_argument("--max-runs", metavar="N", type=read_count, default=25, help="runs in all (default: 25)")
+        parser.add_argument(
+            "--max-time", metavar="S", type=read_seconds, default=600.0, help="end the search after S seconds (600)"
+        )
+        parser.add_argument("--timeout", metavar="S", type=read_seconds, help="end each run after S seconds")
+        parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
+        parser.add_argument("script", metavar="SCRIPT", help="the script to run")
+        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.fix.report import describe_fix, get_exit_code, make_patch, to_values
+
+        if not args.is_module:
+            check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
+        folder = os.getcwd()
+        with tempfile.TemporaryDirectory(prefix="compilediag-fix-", ignore_cleanup_errors=True) as temporary:
+            result = _search(args, Path(temporary))
+            patch = make_patch(result, folder) if result.holds else ""
+            if args.json:
+                print(json.dumps(to_values(result, folder), indent=2))
+            else:
+                print_text(to_text(describe_fix(result, folder)))
+        if args.patch and patch:
+            write_file(Path(args.patch), patch)
+            print(f"compilediag: wrote {args.patch}", file=sys.stderr)
+        if args.write and patch:
+            _write(result)
+        return INTERRUPTED if result.is_interrupted else get_exit_code(result)
+
+
+def _search(args: argparse.Namespace, folder: Path) -> FixResult:
+    from compilediag.fix.moves import KINDS
+    from compilediag.fix.report import format_attempt
+    from compilediag.fix.search import Search, SearchLimits
+    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
+
+    kinds = tuple(args.allow.split(",")) if args.allow else KINDS
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise CompilediagError(f"--allow: there is no kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+    limits = SearchLimits(args.max_runs, args.max_time, args.calls, args.seconds, kinds, not args.fast)
+    job = ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module)
+    progress = TrialProgress(args.max_runs)
+
+    def report(result: FixResult, attempt: Attempt | None) -> None:
+        progress.end()
+        print_text(format_attempt(result, attempt), file=sys.stderr)
+
+    try:
+        return Search(ProcessRunner(PROCESS, folder, args.timeout, progress), job, limits, report).run()
+    except OSError as error:
+        raise CompilediagError(f"can't run {args.script}: {error}") from None
+    finally:
+        progress.end()
+
+
+def _write(result: FixResult) -> None:
+    """Apply the changes to the files. CompilediagError, and nothing is written, if one was changed since the search."""
+    program = result.program
+    assert program is not None
+    edited = program.apply(result.changes)
+    for name in edited:
+        if Path(name).read_bytes() != program.files[name].text.encode():
+            raise CompilediagError(f"nothing was written: {name} was changed since the search began")
+    for name, source in edited.items():
+        write_file(Path(name), source.text)
+        print(f"compilediag: wrote {name}", file=sys.stderr)

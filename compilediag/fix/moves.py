@@ -1,0 +1,493 @@
+"""Moves: changes that may remove recompiles or graph breaks. A move only proposes; runs decide.
+
+Each move reads what a run showed and proposes bundles of changes, the most likely first. A bundle is tried as a whole,
+and what is not needed of it is left out afterwards. `MOVES` has them in the order in which a maintainer would like to
+see their changes. Packages can add moves: an entry point of the group `compilediag.moves` names an object with `kind`
+and `propose`, as here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from .. import plugins
+from ..diagnosis.causes.call_sites import read_own_code
+from ..diagnosis.causes.cause import Cause, get_value_type
+from ..diagnosis.causes.grouping import find_causes
+from ..diagnosis.change import CallSite, Edit, Settings
+from ..diagnosis.evidence import Evidence
+from ..diagnosis.plan import Plan, make_plan
+from ..diagnosis.rule import make_dynamic_fix
+from ..diagnosis.rules.guards import advise
+from ..diagnosis.source_edits import EditError, Splice, parse_code, replace_argument, write_path
+from ..events import GraphBreak
+from ..formatting import format_line, format_names, format_place
+from .program import MODULE, CompileCall, Place, Program, ProgramChange, ProgramFile
+
+#: What a change is, for `--allow`.
+KINDS = ("dynamic", "marks", "settings", "tensor", "isolate", "code")
+Bundle = tuple[ProgramChange, ...]
+#: Functions that mark a size, from the one that says most.
+_MARKS = ("torch._dynamo.mark_dynamic", "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.decorators.mark_unbacked")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a run of the program in some state showed."""
+
+    program: Program
+    evidence: Evidence
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """The root causes of the recompiles that happened."""
+        return tuple(find_causes(self.evidence))
+
+    @cached_property
+    def open_causes(self) -> tuple[Cause, ...]:
+        """Those of which not every compiled version is needed."""
+        return tuple(cause for cause in self.causes if not advise(cause.alone).is_expected)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the diagnosis predicts."""
+        return make_plan(self.evidence)
+
+    def find_place(self, cause: Cause) -> Place:
+        """Where a setting holds for a cause: configuration is per thread, and main's does not reach a worker."""
+        if cause.facts.thread is None:
+            return MODULE
+        own = read_own_code(self.evidence)
+        stack = self.evidence.stacks.find(cause.recompiles[0].compile_key)
+        frames = [frame for frame in self.evidence.stacks.walk(stack) if own.is_own(frame.file, frame.function)]
+        last = frames[-1] if frames else None
+        return MODULE if last is None or last.file is None or last.line is None else (last.file, last.line)
+
+    def change_settings(self, cause: Cause, settings: Settings) -> ProgramChange:
+        """The change that assigns settings where they hold for a cause."""
+        place = self.find_place(cause)
+        file = self.program.find(place[0])
+        where = (file.name, place[1]) if file is not None else MODULE
+        return ProgramChange("settings", _name_settings(settings), (), tuple(settings.items()), where)
+
+
+class Move(Protocol):
+    """Proposes bundles of changes of one kind."""
+
+    kind: str
+
+    def propose(self, seen: Observation) -> Iterable[Bundle]:
+        """The bundles, the most likely first; none where the move does not apply."""
+        ...
+
+
+def _name_settings(settings: Settings) -> str:
+    return ", ".join(f"{key} = {value!r}" for key, value in settings.items())
+
+
+def change_edits(seen: Observation, edits: Sequence[Edit], kind: str, title: str) -> ProgramChange | None:
+    """Edits of the diagnosis as a change; None if they do not fit the program."""
+    try:
+        parts = seen.program.convert(edits)
+    except EditError:
+        return None
+    return ProgramChange(kind, title, parts) if parts else None
+
+
+# Dynamic at the place where the program compiles
+
+
+class RemoveDynamicFalse:
+    """The user's own `dynamic=False` is the first to go."""
+
+    kind = "dynamic"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        calls = [call for call in seen.program.compile_calls if _is_constant(call.get_option("dynamic"), False)]
+        bundle = tuple(_set_options(calls, "dynamic", None, "without dynamic=False"))
+        if bundle:
+            yield bundle
+
+
+class DynamicTrue:
+    """One `dynamic=True` where the program compiles, in place of many marks."""
+
+    kind = "dynamic"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        if any(map(_can_be_dynamic, seen.open_causes)):
+            bundle = tuple(_set_options(seen.program.compile_calls, "dynamic", "True", "dynamic=True"))
+            if bundle:
+                yield bundle
+            else:  # A library compiles.
+                yield (seen.change_settings(seen.open_causes[0], {"assume_static_by_default": False}),)
+
+
+class Isolate:
+    """Entries of their own for each compiled object, where several share code."""
+
+    kind = "isolate"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        bundle = tuple(
+            _set_options(seen.program.compile_calls, "isolate_recompiles", "True", "isolate_recompiles=True")
+        )
+        if bundle and seen.open_causes:
+            yield bundle
+
+
+def _set_options(calls: Iterable[CompileCall], name: str, value: str | None, title: str) -> Iterator[ProgramChange]:
+    for call in calls:
+        splice = call.file.set_option(call.node, name, value)
+        if splice is not None:
+            yield ProgramChange(
+                "isolate" if name == "isolate_recompiles" else "dynamic",
+                f"{title}, {call.place}",
+                ((call.file.name, splice),),
+            )
+
+
+def _is_constant(node: ast.expr | None, value: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def _can_be_dynamic(cause: Cause) -> bool:
+    """True for a size or a number, and for a relation of several."""
+    types = {get_value_type(value) for value in cause.values}
+    return cause.path.is_size or cause.is_relation or bool(types & {"int", "float"})
+
+
+# What the diagnosis predicts
+
+
+class FollowPlan:
+    """The plan's steps that a program can make: together, then one after the other."""
+
+    kind = ""
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        by_event = {row.event_id: cause for cause in seen.causes for row in cause.failed}
+        steps = []
+        for step in seen.plan.steps:
+            cause = next((by_event[event] for event in step.evidence if event in by_event), None)
+            bundle = _make_bundle(seen, cause, step.edits, step.settings, format_line(step.change, 80))
+            steps += [bundle] if bundle else []
+        if len(steps) > 1:
+            yield tuple(change for bundle in steps for change in bundle)
+        yield from steps
+
+
+class TryAlternatives:
+    """Other ways of the plan's steps, and of causes that no step resolves."""
+
+    kind = ""
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        for cause in seen.open_causes:
+            for change in advise(cause.alone).changes:
+                bundle = _make_bundle(seen, cause, change.edits, change.settings, format_line(change.code, 80))
+                if bundle:
+                    yield bundle
+
+
+def _make_bundle(
+    seen: Observation, cause: Cause | None, edits: Sequence[Edit], settings: Settings | None, title: str
+) -> Bundle:
+    found = [change_edits(seen, edits, _find_kind(edits), title)] if edits else []
+    if settings:
+        own = ProgramChange("settings", _name_settings(settings), (), tuple(settings.items()))
+        found.append(own if cause is None else seen.change_settings(cause, settings))
+    return () if None in found else tuple(change for change in found if change is not None)
+
+
+def _find_kind(edits: Sequence[Edit]) -> str:
+    news = [edit.new for edit in edits]
+    if all("mark_" in new for new in news):
+        return "marks"
+    return "tensor" if any("tensor(" in new for new in news) else "code"
+
+
+# Marks
+
+
+class MarkEverywhere:
+    """The marks of all sizes that changed, at every call of the function: also where nothing recompiled yet."""
+
+    kind = "marks"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        wanted = [*_list_sizes(seen.causes)]
+        for mark in _MARKS:
+            lines: dict[tuple[str, int], tuple[ProgramFile, ast.stmt, dict[str, None]]] = {}
+            for site, value, dim in wanted:
+                for file, statement, argument in _find_arguments(seen.program, site, value):
+                    key = (file.name, statement.lineno)
+                    _, _, found = lines.setdefault(key, (file, statement, {}))
+                    found[f"{mark}({argument}, {dim})"] = None
+            changes = [
+                ProgramChange("marks", format_names([*texts]), ((file.name, splice),))
+                for file, statement, texts in lines.values()
+                if (splice := file.insert_before(statement, [*texts])) is not None
+            ]
+            if changes:
+                yield tuple(changes)
+
+
+def _list_sizes(causes: Iterable[Cause]) -> Iterator[tuple[CallSite, str, int]]:
+    """The call, the tensor in the user's names there, and the dimension, of each size that changed."""
+    for cause in causes:
+        site = cause.call_site
+        for path in cause.user.paths:
+            owner = write_path(path.owner.code)
+            if site is not None and site.call and path.is_size and path.dim is not None and owner is not None:
+                yield site, owner, path.dim
+
+
+def _find_arguments(program: Program, site: CallSite, value: str) -> Iterator[tuple[ProgramFile, ast.stmt, str]]:
+    """The statements that call what `site` calls, and what each passes where the site passes `value`."""
+    tree = parse_code(site.call or "")
+    call = getattr(tree.body[0], "value", None) if tree is not None else None
+    if not isinstance(call, ast.Call):
+        return
+    at = next((place for place, node in _list_places(call) if _begins(value, ast.unparse(node))), None)
+    if at is None:
+        return
+    own = ast.unparse(dict(_list_places(call))[at])
+    for file, other in program.list_calls(ast.unparse(call.func)):
+        node, statement = dict(_list_places(other)).get(at), file.find_statement_of(other)
+        argument = write_path(ast.unparse(node)) if node is not None else None
+        if argument is not None and statement is not None:
+            yield file, statement, argument + value[len(own) :]
+
+
+def _list_places(call: ast.Call) -> list[tuple[int | str, ast.expr]]:
+    """The arguments of a call with their position or keyword."""
+    named = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
+    return [*enumerate(call.args), *named]
+
+
+def _begins(value: str, argument: str) -> bool:
+    """True for `batch['ids']` and `batch`."""
+    return value == argument or (value.startswith(argument) and value[len(argument)] in ".[")
+
+
+# Settings
+
+#: Setting -> the causes that it may resolve.
+_SETTINGS = (
+    ({"use_duck_shape": False}, lambda cause: cause.is_relation),
+    ({"allow_unspec_int_on_nn_module": True}, lambda cause: cause.path.is_module_attribute and _has_type(cause, "int")),
+    ({"specialize_float": False}, lambda cause: _has_type(cause, "float")),
+    ({"force_parameter_static_shapes": False}, lambda cause: cause.facts.is_parameter),
+    ({"force_nn_module_property_static_shapes": False}, lambda cause: cause.path.is_module_attribute),
+)
+#: Settings that let torch trace what a graph ends at.
+_BREAK_SETTINGS = ({"capture_scalar_outputs": True}, {"capture_dynamic_output_shape_ops": True})
+
+
+class Configure:
+    """Settings of torch that make more dynamic, by the kind of what changed; where a library copies the argument, marks
+    on it are lost, and naming torch's sources is not.
+    """
+
+    kind = "settings"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        named = []
+        for cause in seen.open_causes:
+            yield from ((seen.change_settings(cause, {**settings}),) for settings, fits in _SETTINGS if fits(cause))
+            sources = make_dynamic_fix(cause) if _can_be_dynamic(cause) else None
+            named += [seen.change_settings(cause, sources)] if sources else []
+        if named:
+            yield tuple(named)
+        if seen.evidence.rows(GraphBreak):
+            for settings in _BREAK_SETTINGS:
+                yield (ProgramChange("settings", _name_settings({**settings}), (), tuple(settings.items())),)
+
+
+def _has_type(cause: Cause, name: str) -> bool:
+    return any(get_value_type(value) == name for value in cause.values)
+
+
+# Tensors in place of numbers
+
+
+class TensorForNumber:
+    """A 0-dimensional tensor for a number that changes: at the call, where the attribute is set, or as a buffer."""
+
+    kind = "tensor"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        for cause in seen.open_causes:
+            if not (_has_type(cause, "float") or _has_type(cause, "int")) or cause.path.is_size:
+                continue
+            edits = replace_argument(cause.values_at, "torch.tensor({0})")
+            change = change_edits(seen, edits, "tensor", f"torch.tensor({cause.name})") if edits else None
+            if change is not None:
+                yield (change,)
+            last = cause.path.steps[-1] if cause.path.steps else None
+            if last is not None and isinstance(last.value, str):
+                find = _set_attribute if last.kind == "attr" else _set_item
+                yield from find(seen.program, last.value)
+
+
+def _set_attribute(program: Program, name: str) -> Iterator[Bundle]:
+    """`self.scale = torch.tensor(...)` at each assignment; `self.register_buffer("scale", ...)` in `__init__`."""
+    tensors, buffers = [], []
+    for file in program.files.values():
+        for node in ast.walk(file.tree):
+            if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+                continue
+            target = node.targets[0]
+            if not isinstance(target, ast.Attribute) or target.attr != name:
+                continue
+            place = format_place(file.name, node.lineno)
+            value = file.get_text(node.value)
+            tensor = file.replace(node.value, f"torch.tensor({value})")
+            tensors.append(
+                ProgramChange("tensor", f"`{ast.unparse(target)}` as a tensor, {place}", ((file.name, tensor),))
+            )
+            function = file.find_function(node.lineno)
+            if function is not None and function.name == "__init__" and isinstance(target.value, ast.Name):
+                start, end = file.find_span(node)
+                text = f'{target.value.id}.register_buffer("{name}", torch.tensor({value}))'
+                splice = Splice(start, end, text, False)
+                buffers.append(
+                    ProgramChange("tensor", f"`{ast.unparse(target)}` as a buffer, {place}", ((file.name, splice),))
+                )
+    if tensors:
+        yield tuple(tensors)
+    if buffers:
+        yield tuple(buffers)
+
+
+def _set_item(program: Program, key: str) -> Iterator[Bundle]:
+    """`lr=torch.tensor(0.1)` where an optimizer is made, and `group["lr"] = torch.tensor(...)` where it is changed."""
+    found = []
+    for file in program.files.values():
+        for node in ast.walk(file.tree):
+            values = []
+            if isinstance(node, ast.Call):
+                values = [keyword.value for keyword in node.keywords if keyword.arg == key]
+            elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
+                values = [node.value] if _is_key(target, key) else []
+            for value in values:
+                place = format_place(file.name, value.lineno)
+                splice = file.replace(value, f"torch.tensor({file.get_text(value)})")
+                found.append(ProgramChange("tensor", f"`{key}` as a tensor, {place}", ((file.name, splice),)))
+    if found:
+        yield tuple(found)
+
+
+def _is_key(node: ast.Subscript, key: str) -> bool:
+    return isinstance(node.slice, ast.Constant) and node.slice.value == key
+
+
+# Other code
+
+
+class CloneLayout:
+    """`.contiguous()` keeps the strides of dimensions of size 1; a clone has those of its shape."""
+
+    kind = "code"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        if not any(cause.kind == "tensor_stride" for cause in seen.open_causes):
+            return
+        found = []
+        for file in seen.program.files.values():
+            for node in ast.walk(file.tree):
+                is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
+                if is_method and node.func.attr == "contiguous" and not node.keywords:  # type: ignore[attr-defined]
+                    owner = file.get_text(node.func.value)  # type: ignore[attr-defined]
+                    new = f"{owner}.clone(memory_format=torch.contiguous_format)"
+                    place = format_place(file.name, node.lineno)  # type: ignore[attr-defined]
+                    splice = file.replace(node, new)  # type: ignore[arg-type]
+                    found.append(
+                        ProgramChange("code", f"a clone instead of .contiguous(), {place}", ((file.name, splice),))
+                    )
+        if found:
+            yield tuple(found)
+
+
+class EagerFirst:
+    """One call that is not compiled, before what it fills is guarded: lazy attributes, caches, hooks of a library.
+
+    Only for what a first call changes by itself. A stance that runs first calls eagerly lowers the number of compiles
+    of any program that calls a function twice, and the compile only comes later.
+    """
+
+    kind = "code"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        if not any(map(_is_filled_once, seen.open_causes)):
+            return
+        for call in seen.program.compile_calls:
+            bundle = self._call_once(call)
+            if bundle:
+                yield bundle
+        file = seen.program.main
+        splice = file.insert_below_imports('torch.compiler.set_stance("eager_then_compile")')
+        yield (ProgramChange("code", "the first call of each function runs eagerly", ((file.name, splice),)),)
+
+    def _call_once(self, call: CompileCall) -> Bundle:
+        """`model(batch)` before the first `compiled(batch)`, if that is a statement that runs once."""
+        target = ast.unparse(call.target) if call.target is not None else None
+        if call.name is None or target is None or target == call.name or write_path(target) is None:
+            return ()
+        uses = [
+            node
+            for node in ast.walk(call.file.tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == call.name and (node.args or node.keywords)
+        ]
+        first = min(uses, key=lambda node: (node.lineno, node.col_offset), default=None)
+        statement = call.file.find_statement_of(first) if first is not None else None
+        if first is None or statement is None or not _runs_once(call.file, statement):
+            return ()
+        arguments = call.file.get_text(first)[len(call.file.get_text(first.func)) :]
+        splice = call.file.insert_before(statement, ["with torch.no_grad():", f"    {target}{arguments}"])
+        if splice is None:
+            return ()
+        return (ProgramChange("code", f"one call of {target} that is not compiled", ((call.file.name, splice),)),)
+
+
+def _is_filled_once(cause: Cause) -> bool:
+    """True for an attribute or global that recompiled each function once, and is neither a size nor a number."""
+    is_kept = cause.path.is_module_attribute or cause.path.scope == "G"
+    return is_kept and cause.max_per_function == 1 and not _can_be_dynamic(cause)
+
+
+def _runs_once(file: ProgramFile, statement: ast.stmt) -> bool:
+    """True outside of loops and functions."""
+    node: ast.AST | None = statement
+    while (node := file.parents.get(node)) is not None if node is not None else False:
+        if isinstance(node, ast.For | ast.While | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+    return True
+
+
+#: All moves, in the order in which their changes are preferred.
+MOVES: tuple[Move, ...] = (
+    RemoveDynamicFalse(),
+    FollowPlan(),
+    MarkEverywhere(),
+    DynamicTrue(),
+    Configure(),
+    TryAlternatives(),
+    TensorForNumber(),
+    CloneLayout(),
+    Isolate(),
+    EagerFirst(),
+)
+#: Those that are tried on the unchanged program before the best of them is built on.
+FIRST: tuple[Move, ...] = MOVES[:4]
+
+
+def list_moves() -> list[Move]:
+    """The moves of this package, then those of plug-ins."""
+    found: list[Move | None] = [plugin.use(lambda move: move) for plugin in plugins.list_plugins("moves")]
+    return [*MOVES, *(move for move in found if move is not None)]

@@ -1,0 +1,198 @@
+"""What a search found, as a document, as plain values, and its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..diagnosis.source_edits import EditError
+from ..document import Block, CodeBlock, Items, Para, Place, Section, Table
+from ..formatting import format_amount, format_milliseconds, format_seconds
+from .search import Attempt, FixResult, State
+
+
+def describe_fix(result: FixResult, folder: str | None = None) -> Section:
+    """The result as a document: the headline, the patch, the proof, what remains, and what was tried."""
+    blocks: list[Block] = [Para(make_headline(result), strong=True)]
+    if result.holds:
+        blocks.append(CodeBlock(make_patch(result, folder).rstrip("\n"), "The patch:"))
+        reasons = [[text] for text in _list_reasons(result)]
+        blocks += ["Each line is needed:", Items(reasons)] if reasons else []
+    blocks += [table] if (table := _describe_runs(result)) is not None else []
+    if result.left:
+        blocks += [
+            "Left:",
+            Items(
+                [[Para(Place(left.place), ": " if left.place else "", _describe_left(left))] for left in result.left]
+            ),
+        ]
+    rejected = [attempt for attempt in result.attempts if attempt.state.objection]
+    if rejected:
+        blocks += ["Tried and rejected:", Items([[f"{one.title}: {one.state.objection}."] for one in rejected])]
+    notes = [*result.notes, *([_NOT_PROVEN] if result.holds and result.proof is None else [])]
+    return Section(*blocks, *notes)
+
+
+_NOT_PROVEN = "Not proven with the program's own backend."
+
+
+def _describe_left(left: Any) -> str:
+    reason = "every compiled version is needed" if left.is_needed else left.reason or "no move is known"
+    return f"{left.what} ({format_amount(left.recompiles, 'recompile')}): {reason}"
+
+
+def make_headline(result: FixResult) -> str:
+    """What came out, in one line."""
+    before = result.before
+    if result.problem is not None or before is None:
+        return f"Nothing was tried: {result.problem or 'the program did not run'}."
+    if not any(before.score[:3]):
+        return "Nothing to fix: nothing recompiled, and no graph breaks."
+    runs = f"{format_amount(result.runs, 'run')}, {format_seconds(result.seconds)}"
+    if result.is_interrupted and not result.changes:
+        return f"Interrupted: nothing was found so far ({runs})."
+    if result.proof is not None and result.proof.objection:
+        return f"Not proven: {result.proof.objection} ({runs})."
+    if not result.changes or result.after is None or result.program is None:
+        return f"No change was found that removes any of {_describe_counts(before)} ({runs})."
+    lines = format_amount(result.program.count_lines(result.changes), "line")
+    after = result.proof.after if result.proof else result.after
+    first = result.proof.before if result.proof else before
+    proven = "proven" if result.proof else "tried"
+    return f"{lines} changed: {_describe_change(first, after)} ({proven}: {runs})."
+
+
+def _describe_counts(state: State) -> str:
+    counts = [format_amount(state.run.recompiles, "recompile")] if state.run.recompiles else []
+    counts += [format_amount(state.run.graph_breaks, "graph break")] if state.run.graph_breaks else []
+    return " and ".join(counts) or format_amount(state.run.limits, "limit")
+
+
+def _describe_change(before: State, after: State) -> str:
+    parts = [f"recompiles {before.run.recompiles} -> {after.run.recompiles}"]
+    if before.run.graph_breaks or after.run.graph_breaks:
+        parts.append(f"graph breaks {before.run.graph_breaks} -> {after.run.graph_breaks}")
+    if before.run.limits:
+        parts.append(f"limits reached {before.run.limits} -> {after.run.limits}")
+    return ", ".join(parts)
+
+
+def make_patch(result: FixResult, folder: str | None = None) -> str:
+    """The changes as a unified diff; "" without any."""
+    if result.program is None or not result.changes:
+        return ""
+    try:
+        return result.program.diff(result.changes, folder)
+    except EditError:
+        return ""
+
+
+def _list_reasons(result: FixResult) -> Iterator[str]:
+    """What comes back without each change; known only if there are several."""
+    for change in result.changes if len(result.changes) > 1 else ():
+        if change in result.without:
+            yield f"without `{change.title}`: {format_amount(result.without[change], 'recompile')}"
+
+
+def _describe_runs(result: FixResult) -> Table | None:
+    if result.proof is None or result.before is None:
+        return None
+    before, after = result.proof.before, result.proof.after
+    rows: list[list[str]] = [
+        ["recompiles", str(before.run.recompiles), str(after.run.recompiles)],
+        ["graph breaks", str(before.run.graph_breaks), str(after.run.graph_breaks)],
+        ["compile time", format_seconds(before.run.compile_seconds), format_seconds(after.run.compile_seconds)],
+        ["whole run", format_seconds(before.run.run.wall), format_seconds(after.run.run.wall)],
+    ]
+    warm = [
+        format_milliseconds(1e3 * one.calls.warm_s) if one.calls and one.calls.warm_s else "" for one in (before, after)
+    ]
+    if all(warm):
+        rows.append(["a call that compiles nothing", *warm])
+    return Table(["own backend", "unchanged", "changed"], rows, right=(1, 2))
+
+
+def format_attempt(result: FixResult, attempt: Attempt | None) -> str:
+    """One run in one line, for a terminal."""
+    if attempt is None:
+        assert result.before is not None
+        return f"unchanged: {_describe_counts(result.before)}"
+    state = attempt.state
+    outcome = state.objection or f"recompiles {attempt.before} -> {state.run.recompiles}"
+    if state.objection is None and state.run.graph_breaks:
+        outcome += f", graph breaks {state.run.graph_breaks}"
+    kept = "kept" if attempt.is_kept else "needed" if attempt.title.startswith("without ") else "not kept"
+    return f"[{attempt.number}] {attempt.title}: {outcome}; {'rejected' if state.objection else kept}"
+
+
+def get_exit_code(result: FixResult) -> int:
+    """0: proven, and nothing is left that is not needed, or nothing to fix; 1: something avoidable is left; 2: nothing
+    was proven; 3: the program cannot be tried.
+    """
+    if result.problem is not None or result.before is None:
+        return 3
+    if not any(result.before.score[:3]):
+        return 0
+    if not result.holds:
+        is_needed = bool(result.left) and all(left.is_needed for left in result.left)
+        return 0 if is_needed and not result.changes else 2
+    return 0 if all(left.is_needed for left in result.left) else 1
+
+
+def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
+    """The result as plain JSON values."""
+    return {
+        "schema": "compilediag.fix/1",
+        "headline": make_headline(result),
+        "exit_code": get_exit_code(result),
+        "problem": result.problem,
+        "is_proven": result.holds and result.proof is not None,
+        "patch": make_patch(result, folder) if result.holds else "",
+        "lines": result.program.count_lines(result.changes) if result.program and result.holds else 0,
+        "changes": [
+            {"kind": change.kind, "title": change.title, "recompiles_without": result.without.get(change)}
+            for change in result.changes
+        ],
+        "search": {"backend": result.backend, **_list_values(result.before, result.after)},
+        "proof": None if result.proof is None else _list_values(result.proof.before, result.proof.after),
+        "left": [
+            {
+                "what": left.what,
+                "place": left.place,
+                "reason": left.reason,
+                "recompiles": left.recompiles,
+                "is_needed": left.is_needed,
+            }
+            for left in result.left
+        ],
+        "tried": [
+            {
+                "title": one.title,
+                "recompiles": one.state.run.recompiles,
+                "graph_breaks": one.state.run.graph_breaks,
+                "objection": one.state.objection,
+                "is_kept": one.is_kept,
+            }
+            for one in result.attempts
+        ],
+        "runs": result.runs,
+        "seconds": round(result.seconds, 3),
+        "notes": [*result.notes],
+    }
+
+
+def _list_values(before: State | None, after: State | None) -> dict[str, Any]:
+    return {name: None if state is None else _count(state) for name, state in (("before", before), ("after", after))}
+
+
+def _count(state: State) -> dict[str, Any]:
+    run = state.run
+    return {
+        "recompiles": run.recompiles,
+        "graph_breaks": run.graph_breaks,
+        "limits": run.limits,
+        "compiles": run.compiles,
+        "compile_seconds": round(run.compile_seconds, 3),
+        "wall_seconds": round(run.run.wall, 3),
+        "warm_call_seconds": state.calls.warm_s if state.calls is not None else None,
+    }

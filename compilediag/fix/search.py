@@ -1,0 +1,504 @@
+"""The search: run, change a copy, run again, keep what is better, leave out what is not needed, prove the rest."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ..diagnosis.causes.cause import Cause, get_value_type
+from ..diagnosis.evidence import Evidence
+from ..diagnosis.rule import describe_change
+from ..diagnosis.rules.guards import advise
+from ..diagnosis.source_edits import EditError
+from ..errors import CompilediagError
+from ..formatting import format_amount, format_function, format_names
+from ..storage.data import SessionData
+from ..system.source_files import SourceReader
+from ..trials.fresh_process import ProcessRunner, ProgramJob
+from ..trials.measured_run import RunSummary, explain_end, measure
+from ..trials.output_comparison import compare_outputs
+from .calls import OuterCalls, find_other_result, read_calls
+from .moves import FIRST, KINDS, Bundle, Move, Observation, list_moves
+from .program import Program, ProgramChange
+
+#: Calls after the last compile that a run makes: a share of those before, and at least so many.
+_MORE_CALLS, _FEWEST_CALLS = 0.25, 20
+#: A changed run is ended after so many times the seconds of the unchanged one, and some more.
+_LONGER, _MORE_S = 5.0, 60.0
+#: States that are proven if the best one is refuted.
+_MOST_PROOFS = 3
+#: Runs that are kept for leaving out what is not needed.
+_KEPT_RUNS = 8
+
+
+class Score(NamedTuple):
+    """How good a run is: less is better, the first number counts first."""
+
+    limits: int
+    breaks: int
+    recompiles: int
+    compiles: int
+    failures: int
+
+    @classmethod
+    def of(cls, run: RunSummary) -> Score:
+        return cls(run.limits, run.graph_breaks, run.recompiles, run.compiles, run.failures)
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """Without the guards that failed: fewer only hint that a cause is gone while another one is left."""
+        return self[:-1]
+
+
+@dataclass(frozen=True)
+class State:
+    """The program with some changes, and the run that showed what it does. `objection` says why it is rejected."""
+
+    changes: tuple[ProgramChange, ...]
+    run: RunSummary
+    calls: OuterCalls | None
+    lines: int
+    objection: str | None = None
+
+    @property
+    def score(self) -> Score:
+        return Score.of(self.run)
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Sorts states: fewer limits, breaks, recompiles and compiles, then fewer changed lines."""
+        return (*self.score.result, self.lines)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One tried bundle. `is_kept`: it became part of the best state."""
+
+    number: int
+    title: str
+    state: State
+    before: int
+    is_kept: bool
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Runs of the unchanged and of the changed program with the program's own backend, the best of each."""
+
+    before: State
+    after: State
+
+    @property
+    def objection(self) -> str | None:
+        return self.after.objection
+
+
+@dataclass(frozen=True)
+class Left:
+    """A cause that remains. `is_needed`: no change of the program that keeps what it computes removes it."""
+
+    what: str
+    place: str
+    reason: str
+    recompiles: int
+    is_needed: bool
+
+
+@dataclass
+class FixResult:
+    """What the search found.
+
+    `changes` are the smallest set that does what the best state does; empty if nothing helps. `before` and `after` are
+    the runs of the search, `proof` those with the program's own backend; None if it was left out. `without` has, for
+    each change, the recompiles without it. `problem` says why nothing could be tried.
+    """
+
+    program: Program | None = None
+    before: State | None = None
+    after: State | None = None
+    changes: tuple[ProgramChange, ...] = ()
+    without: dict[ProgramChange, int] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    left: tuple[Left, ...] = ()
+    proof: Proof | None = None
+    backend: str | None = None
+    runs: int = 0
+    seconds: float = 0.0
+    problem: str | None = None
+    is_interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """True if a change was found, and nothing spoke against it."""
+        return bool(self.changes) and (self.proof is None or self.proof.objection is None)
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How far a search goes: runs in all, seconds, calls and seconds of a run, and the kinds of changes that are
+    allowed.
+    """
+
+    max_runs: int = 25
+    max_time: float = 600.0
+    max_calls: int | None = None
+    max_seconds: float | None = None
+    kinds: tuple[str, ...] = KINDS
+    with_proof: bool = True
+
+
+class Search:
+    """Searches for the smallest change of a program that removes what can be removed.
+
+    `job` is the unchanged program. `report` is told each run as it ends.
+    """
+
+    def __init__(
+        self,
+        runner: ProcessRunner,
+        job: ProgramJob,
+        limits: SearchLimits,
+        report: Callable[[FixResult, Attempt | None], None] = lambda result, attempt: None,
+    ):
+        self._runner = runner
+        is_open = limits.max_calls is None and limits.max_seconds is None
+        self._job = replace(
+            job,
+            observes=True,
+            stop_after=limits.max_calls,
+            stop_after_s=limits.max_seconds,
+            stops_when_quiet=is_open,
+        )
+        self._limits = limits
+        self._report = report
+        self._moves = list_moves()
+        self._begin = time.monotonic()
+        self._known: dict[frozenset[ProgramChange], State] = {}
+        self._unchanged: list[State] = []
+        self._sessions: dict[Path, SessionData] = {}
+        self._own: list[State] = []
+        self.result = FixResult()
+
+    def run(self) -> FixResult:
+        """Search to the end, or to an interrupt, which ends the search but not its result."""
+        try:
+            if self._begin_search():
+                best = self._climb(self._unchanged[0])
+                best = self._leave_out(best)
+                self._finish(best)
+        except KeyboardInterrupt:
+            self.result.is_interrupted = True
+        finally:
+            self._runner.fork_no_more()
+        self.result.seconds = time.monotonic() - self._begin
+        return self.result
+
+    # The unchanged program
+
+    def _begin_search(self) -> bool:
+        """Run the unchanged program twice; False if there is nothing to search."""
+        first = self._measure((), "unchanged", backend="eager")
+        end = explain_end(first.run.run)
+        if first.run.run.exit_code is None or (end and not first.run.run.is_torchs):
+            return self._stop(f"the unchanged program cannot be used: {end}")
+        self.result.program = self._read_program(first)
+        self.result.before = self.result.after = first
+        seen = self._observe(first)
+        backend = "aot_eager" if any(map(_is_float, seen.causes)) else "eager"
+        self.result.backend = backend
+        if not any(first.score[:3]):
+            return False
+        self._job = replace(self._job, stop_after=self._find_horizon(first), stop_after_s=None, stops_when_quiet=False)
+        if self._runner.timeout is None:
+            self._runner.timeout = _LONGER * first.run.run.wall + _MORE_S
+        if not first.run.run.sets_environment and not first.run.run.has_gpu:
+            self._runner.fork_from_now_on(first.run.run.modules)
+        if backend != "eager":
+            first = self._measure((), "unchanged", backend)
+        second = self._measure((), "unchanged, again", backend)
+        self._unchanged = [first, second]
+        if first.run.run.exit_code != second.run.run.exit_code:
+            return self._stop("two unchanged runs end with different exit codes")
+        if first.score.result != second.score.result:
+            third = self._measure((), "unchanged, once more", backend)
+            self._unchanged = sorted([first, second, third], key=lambda state: state.score)
+            counts = format_names([str(state.run.recompiles) for state in self._unchanged])
+            if first.score.result[:3] != second.score.result[:3]:
+                self.result.notes += (f"Unchanged runs differ by chance: {counts} recompiles.",)
+        self.result.before = self.result.after = self._unchanged[0]
+        self._report(self.result, None)
+        return True
+
+    def _stop(self, problem: str) -> bool:
+        self.result.problem = problem
+        return False
+
+    def _read_program(self, first: State) -> Program:
+        cells = {f"Cell In[{cell.number}]": cell.source for cell in self._job.cells}
+        script = [] if self._job.is_module or cells else [os.path.abspath(self._job.script)]
+        files = list(dict.fromkeys([*script, *first.run.run.files]))
+        reader = SourceReader(True, map(os.path.dirname, script), script)
+        texts = {os.path.realpath(file): text for file in files if (text := reader.find(file)) is not None}
+        return Program({**cells, **texts})
+
+    def _find_horizon(self, first: State) -> int | None:
+        """The call after which later runs end: those with compiles, and some more."""
+        calls = first.calls
+        if calls is None or not calls.count:
+            return self._limits.max_calls
+        if first.run.run.is_stopped:
+            self.result.notes += (f"Each run ended after {calls.count:,} calls; what is compiled later was not seen.",)
+        horizon = calls.last_compile + max(_FEWEST_CALLS, round(calls.last_compile * _MORE_CALLS))
+        return min(horizon, calls.count) if horizon < calls.count or first.run.run.is_stopped else None
+
+    # Runs
+
+    def _measure(self, changes: Sequence[ProgramChange], what: str, backend: str | None) -> State:
+        """Run the program with some changes. EditError if they cannot be applied together."""
+        program = self.result.program
+        files = program.apply(changes) if program is not None and changes else {}
+        job = replace(
+            self._job, backend=backend, files={name: (edited.text, edited.lines) for name, edited in files.items()}
+        )
+        self.result.runs += 1
+        run = measure(self._runner, job, what)
+        lines = program.count_lines(changes) if program is not None else 0
+        return State(tuple(changes), run, read_calls(run.run.session) if run.run.exit_code is not None else None, lines)
+
+    def _try(self, changes: Sequence[ProgramChange], what: str) -> State | None:
+        """The program with some changes, judged; None if they cannot be applied, or there are no runs left."""
+        key = frozenset(changes)
+        if key not in self._known:
+            if self._is_exhausted():
+                return None
+            try:
+                state = self._measure(changes, what, self.result.backend)
+            except CompilediagError as error:
+                if not isinstance(error, EditError):
+                    self.result.notes += (f"{what}: {error}",)
+                return None
+            self._known[key] = replace(state, objection=find_objection(self._unchanged, state))
+        return self._known[key]
+
+    def _is_exhausted(self, kept: int = 0) -> bool:
+        is_late = time.monotonic() - self._begin > self._limits.max_time
+        return is_late or self.result.runs >= self._limits.max_runs - kept
+
+    def _observe(self, state: State) -> Observation:
+        assert self.result.program is not None
+        return Observation(self.result.program, Evidence.of(self._open(state)))
+
+    def _open(self, state: State) -> SessionData:
+        """The recording of a state. Kept, because the evidence does not keep it."""
+        path = state.run.run.session
+        if path not in self._sessions:
+            self._sessions[path] = SessionData(path)
+        return self._sessions[path]
+
+    # The climb
+
+    def _climb(self, best: State) -> State:
+        """Build on the best state as long as a move makes it better."""
+        while not self._is_done(best):
+            better = self._take_step(best)
+            if better is None:
+                break
+            best = better
+        return best
+
+    def _is_done(self, best: State) -> bool:
+        if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
+            return True
+        is_first = best is self._unchanged[0]
+        return not is_first and not any(best.score[:3])
+
+    def _take_step(self, best: State) -> State | None:
+        """The first state that is better, by the moves for what remains; on the unchanged program the best of several
+        whole changes.
+        """
+        seen = self._observe(best)
+        if best is self._unchanged[0]:
+            found = self._take_first_step(best, seen)
+            if found is not None:
+                self._keep(found)
+                return found
+        for bundle in self._propose(self._moves, seen):
+            state = self._attempt(best, bundle)
+            if state is not None and is_better(state, best):
+                self._keep(state)
+                return state
+            if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
+                return None
+        return None
+
+    def _take_first_step(self, best: State, seen: Observation) -> State | None:
+        """The best of several whole changes; the first that leaves nothing and is one line."""
+        found: list[State] = []
+        for bundle in self._propose(FIRST, seen, 1):
+            state = self._attempt(best, bundle)
+            if state is not None and is_better(state, best):
+                found.append(state)
+                self._keep(min(found, key=lambda one: one.rank))
+                if not any(state.score[:3]) and state.lines <= 1:
+                    break
+        return min(found, key=lambda state: state.rank, default=None)
+
+    def _propose(self, moves: Iterable[Move], seen: Observation, each: int | None = None) -> Iterator[Bundle]:
+        """The bundles of the moves, of which some kinds may be excluded; `each`: so many of every move at most."""
+        for move in moves:
+            count = 0
+            for bundle in move.propose(seen):
+                allowed = tuple(change for change in bundle if change.kind in self._limits.kinds)
+                if allowed and (each is None or count < each):
+                    count += 1
+                    yield allowed
+
+    def _attempt(self, best: State, bundle: Bundle) -> State | None:
+        """The best state with a bundle added; where it edits the same code, in place of what did so before."""
+        changes = [*best.changes, *(change for change in bundle if change not in best.changes)]
+        if len(changes) == len(best.changes):
+            return None
+        title = format_names([change.title for change in bundle], 2)
+        is_new = frozenset(changes) not in self._known
+        state = self._try(changes, title)
+        if state is None and best.changes:
+            state = self._try([*_drop_overlapping(best.changes, bundle), *bundle], title)
+        if state is not None and is_new:
+            is_kept = is_better(state, best)
+            self.result.attempts.append(Attempt(self.result.runs, title, state, best.run.recompiles, is_kept))
+            self._report(self.result, self.result.attempts[-1])
+        return state
+
+    def _keep(self, state: State) -> None:
+        self.result.after = state
+        self.result.changes = state.changes
+
+    # The smallest set
+
+    def _leave_out(self, best: State) -> State:
+        """Leave out each part that is not needed, the last ones first; all, if only fewer guards failed."""
+        if best.score.result >= self._unchanged[0].score.result:
+            self._keep(self._unchanged[0])
+            return self._unchanged[0]
+        parts = tuple(part for change in best.changes for part in change.split())
+        if len(parts) != len(best.changes):
+            best = replace(best, changes=parts)
+            self._known[frozenset(parts)] = best
+        for part in reversed(parts):
+            rest = tuple(change for change in best.changes if change != part)
+            if not rest:
+                self.result.without[part] = self._unchanged[0].run.recompiles
+                continue
+            state = self._try(rest, f"without {part.title}")
+            if state is None:
+                continue
+            self.result.without[part] = state.run.recompiles
+            is_needed = state.objection is not None or state.score.result > best.score.result
+            self._report(
+                self.result,
+                Attempt(self.result.runs, f"without {part.title}", state, best.run.recompiles, not is_needed),
+            )
+            best = best if is_needed else state
+        self._keep(best)
+        return best
+
+    # The end
+
+    def _finish(self, best: State) -> None:
+        result = self.result
+        result.left = tuple(_list_left(self._observe(best)))
+        if not best.changes or not self._limits.with_proof:
+            return
+        self._runner.fork_no_more()
+        accepted = [state for state in self._known.values() if is_better(state, self._unchanged[0])]
+        ranked = sorted(accepted, key=lambda state: state.rank)
+        for state in [best, *(state for state in ranked if state is not best)][:_MOST_PROOFS]:
+            result.proof = self._prove(state)
+            self._keep(state)
+            if result.proof.objection is None:
+                break
+            result.notes += (f"Refuted with the program's own backend: {result.proof.objection}.",)
+        result.left = tuple(_list_left(self._observe(result.after or best)))
+
+    def _prove(self, state: State) -> Proof:
+        """Run the program with its own backend, unchanged and changed, two times each and in turn."""
+        afters: list[State] = []
+        for number in range(2):
+            if len(self._own) < 2:
+                self._own.append(self._measure((), f"own backend, unchanged ({number + 1} of 2)", None))
+            afters.append(self._measure(state.changes, f"own backend, changed ({number + 1} of 2)", None))
+        objection = next(filter(None, (find_objection(self._own, after) for after in afters)), None)
+        worst, least = max(afters, key=lambda one: one.score), min(self._own, key=lambda one: one.score)
+        if objection is None and not is_better(worst, least):
+            objection = "with the program's own backend the changes do not help"
+        before, after = (min(states, key=lambda one: one.run.compile_seconds) for states in (self._own, afters))
+        return Proof(before, replace(after, objection=objection))
+
+
+def is_better(state: State, best: State) -> bool:
+    """True if a state is accepted and does more than another one, or the same with fewer lines. As long as nothing else
+    tells them apart, fewer guards that failed are a step forward.
+    """
+    if state.objection is not None or state.score.compiles > best.score.compiles:
+        return False
+    if state.score.result != best.score.result:
+        return state.score.result < best.score.result
+    return state.score.failures < best.score.failures and state.lines > best.lines
+
+
+def find_objection(without: Sequence[State], state: State) -> str | None:
+    """Why a state is rejected: it does something else than the unchanged program, or less; None if nothing speaks
+    against it.
+    """
+    base, run = without[0].run, state.run
+    end = explain_end(run.run)
+    if end is not None and not (base.run.raised and base.run.is_torchs and base.run.raised == run.run.raised):
+        return end
+    if run.run.exit_code != base.run.exit_code and not base.run.raised:
+        return f"exit code {run.run.exit_code}"
+    lost = sorted(base.functions - run.functions, key=str)
+    if lost:
+        return f"{format_function(*lost[0], None)} is no longer compiled"
+    if run.graph_breaks > max(one.run.graph_breaks for one in without):
+        return f"adds graph breaks: {base.graph_breaks} -> {run.graph_breaks}"
+    if run.refused > max(one.run.refused for one in without):
+        return f"{format_amount(run.refused, 'function')} run eagerly"
+    calls = [one.calls for one in without if one.calls is not None]
+    if calls and state.calls is not None and (number := find_other_result(calls, state.calls)) is not None:
+        return f"call {number} returns something else"
+    if not base.run.raised:
+        is_stopped = any(one.run.run.is_stopped for one in (*without, state))
+        output = compare_outputs([one.run.run.stdout for one in without], [run.run.stdout], is_stopped)
+        if output.is_same is False:
+            return output.note
+    return None
+
+
+def _drop_overlapping(changes: Sequence[ProgramChange], bundle: Sequence[ProgramChange]) -> list[ProgramChange]:
+    """The changes that do not edit what a bundle edits."""
+    spans = [(name, splice.start, splice.end) for change in bundle for name, splice in change.parts]
+
+    def overlaps(change: ProgramChange) -> bool:
+        return any(
+            name == other and splice.start <= end and start <= splice.end
+            for name, splice in change.parts
+            for other, start, end in spans
+        )
+
+    return [change for change in changes if not overlaps(change)]
+
+
+def _is_float(cause: Cause) -> bool:
+    return any(get_value_type(value) == "float" for value in cause.values)
+
+
+def _list_left(seen: Observation) -> Iterator[Left]:
+    for cause in seen.causes:
+        advice = advise(cause.alone)
+        what = advice.what_changed or describe_change(cause)
+        yield Left(what, cause.user_place, advice.suggestion, len(cause.recompiles), advice.is_expected)

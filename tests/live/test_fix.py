@@ -1,0 +1,228 @@
+"""`compilediag fix`: real scripts, changed and run until a change is proven."""
+
+import difflib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+#: Two causes at the same calls, and `dynamic=False` of the user's own.
+TWO_CAUSES = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def step(x, k):
+    return (x * k).sum()
+
+for n, k in ((4, 2), (6, 5), (7, 9), (9, 11)):
+    x = torch.ones(n)
+    print("loss", float(step(x, k)))
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script, gives its path."""
+
+    def write(text, name="train.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def fix(python, tmp_path):
+    """Runs `compilediag fix --json ...` in the folder of the scripts; gives the values and the exit code."""
+
+    def run(*args):
+        done = python("-m", "compilediag", "fix", "--json", *args, cwd=tmp_path, input="")
+        values = json.loads(done.stdout)
+        assert values["exit_code"] == done.returncode, done.stderr
+        return values
+
+    return run
+
+
+def test_the_smallest_change_is_proven_written_and_then_nothing_is_left(fix, script, tmp_path):
+    path = script(TWO_CAUSES)
+    found = fix("--write", "--patch", "fix.diff", "train.py")
+    assert found["exit_code"] == 0 and found["is_proven"] and found["lines"] == 1
+    assert (found["proof"]["before"]["recompiles"], found["proof"]["after"]["recompiles"]) == (3, 0)
+    assert [change["kind"] for change in found["changes"]] == ["dynamic"]
+    before, after = TWO_CAUSES.splitlines(), path.read_text().splitlines()
+    changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+    assert changed == [
+        ('@torch.compile(backend="eager", dynamic=False)', '@torch.compile(backend="eager", dynamic=True)')
+    ]
+    patch = "".join(difflib.unified_diff(*map(split, (before, after)), "a/train.py", "b/train.py"))
+    assert found["patch"] == patch == (tmp_path / "fix.diff").read_text()
+    # The plan and the user's own option alone were tried too, and do less or take more lines.
+    assert {attempt["recompiles"] for attempt in found["tried"]} >= {0, 1}
+    again = fix("--fast", "train.py")
+    assert (again["exit_code"], again["patch"], again["runs"], again["tried"]) == (0, "", 1, [])
+
+
+def split(lines):
+    return [f"{line}\n" for line in lines]
+
+
+#: The setting has to be made in the thread that compiles.
+WORKER = """
+import threading
+import torch
+
+@torch.compile(backend="eager")
+def scale(x, k):
+    return x * k
+
+def work():
+    x = torch.ones(4)
+    for k in (3, 7):
+        print(float(scale(x, k).sum()))
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_setting_is_made_in_the_thread_that_compiles(fix, script):
+    script(WORKER)
+    found = fix("--fast", "--allow", "settings", "train.py")
+    assert found["exit_code"] == 0 and found["search"]["after"]["recompiles"] == 0
+    added = [line for line in found["patch"].splitlines() if line.startswith("+    ")]
+    assert len(added) == 1 and "config.dynamic_sources = " in added[0]
+
+
+#: A tensor for the number would remove the recompiles, and change what is printed, or what the call returns.
+PRINTS = """
+import torch
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = 0.5
+
+    def forward(self, x):
+        return x * self.factor
+
+model = torch.compile(Scale(), backend="eager", dynamic=False)
+for step in range(3):
+    model.factor = 0.5 / (step + 1)
+    model(torch.ones(4))
+    print(model.factor)
+"""
+RETURNS = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def scale(x, factor):
+    return x * factor, factor
+
+x = torch.ones(4)
+for factor in (0.5, 0.25, 0.125):
+    scale(x, factor)
+"""
+
+
+@pytest.mark.parametrize(("text", "said"), [(PRINTS, "the output differs"), (RETURNS, "returns something else")])
+def test_a_change_of_what_the_program_computes_is_rejected(fix, script, text, said):
+    script(text)
+    found = fix("--fast", "--allow", "tensor", "train.py")
+    assert found["exit_code"] == 2 and found["changes"] == [] and found["patch"] == ""
+    assert any(said in (attempt["objection"] or "") for attempt in found["tried"])
+
+
+#: Recompiles in the first calls only; each run appends how many calls it made.
+LONG = """
+import atexit, os
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+
+for n in range(400):
+    double(torch.ones(4 + min(n, 2)))
+    with open("calls.txt", "a") as file:
+        file.write(f"{os.getpid()} ")
+"""
+
+
+def test_a_changed_run_ends_soon_after_the_calls_that_compiled(fix, script, tmp_path):
+    script(LONG)
+    found = fix("--fast", "train.py")
+    assert found["search"]["after"]["recompiles"] == 0
+    pids = (tmp_path / "calls.txt").read_text().split()
+    counts = [pids.count(pid) for pid in dict.fromkeys(pids)]
+    # The call that ends a run does not return.
+    assert counts[0] == 400 and set(counts[1:]) == {22} and len(counts) == found["runs"]
+
+
+#: What is needed stays: an optional argument is another program.
+NEEDED = """
+import torch
+
+@torch.compile(backend="eager")
+def attend(x, mask=None):
+    return x.sum() if mask is None else (x * mask).sum()
+
+x = torch.ones(4)
+print(float(attend(x)), float(attend(x, torch.ones(4))))
+"""
+RAISES = "import torch\ntorch.compile(lambda x: x, backend='eager')(torch.ones(2))\nraise ValueError('mine')"
+
+
+@pytest.mark.parametrize(("text", "code"), [(NEEDED, 0), (RAISES, 3)])
+def test_a_program_without_a_change_is_left_as_it_is(fix, script, text, code):
+    path = script(text)
+    found = fix("--write", "train.py")
+    assert (found["exit_code"], found["patch"], found["changes"]) == (code, "", [])
+    assert path.read_text() == textwrap.dedent(text)
+    assert [left["is_needed"] for left in found["left"]] == [True] * (code == 0)
+
+
+def test_an_interrupt_prints_the_best_so_far(script, tmp_path):
+    script(TWO_CAUSES)
+    command = [sys.executable, "-m", "compilediag", "fix", "train.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        lines = iter(process.stderr.readline, "")
+        next(line for line in lines if line.startswith("["))  # The first attempt has ended.
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert "recompiles 3 -> " in stdout and "+@torch.compile(backend=" in stdout
+    assert (tmp_path / "train.py").read_text() == textwrap.dedent(TWO_CAUSES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.py"], "compilediag: none.py does not exist; pass a Python script\n"),
+        (
+            ["--allow", "magic", "train.py"],
+            "there is no kind 'magic'; the kinds are dynamic, marks, settings, tensor, isolate, code\n",
+        ),
+        (["--max-runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
+    ],
+)
+def test_a_wrong_use_is_one_line_and_runs_nothing(python, script, tmp_path, arguments, message):
+    script("open('it_ran', 'w')")
+    done = python("-m", "compilediag", "fix", *arguments, cwd=tmp_path, input="")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.endswith(message)
+    assert os.listdir(tmp_path) == ["train.py"]
+
+
+def test_a_file_that_changes_during_the_search_is_not_written(python, script, tmp_path):
+    path = script(TWO_CAUSES + "open('train.py', 'a').write('# once more\\n')\n")
+    done = python("-m", "compilediag", "fix", "--fast", "--write", "train.py", cwd=tmp_path, input="")
+    assert done.returncode == 2 and "was changed since the search began" in done.stderr
+    assert "dynamic=False" in path.read_text()
