@@ -29,12 +29,12 @@ LIMIT = re.compile(r"torch\._dynamo hit config\.(?:accumulated_)?recompile_limit
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run of a script did; `frames` counts compiled frames, `seconds` includes the start of Python."""
+    """What one run of a script did; `graphs` counts compiled graphs, `seconds` includes the start of Python."""
 
     exit_code: int
     recompiles: int
     graph_breaks: int
-    frames: int
+    graphs: int
     limits: int
     reasons: tuple[str, ...]
     output: str
@@ -60,6 +60,7 @@ class Truth:
     lines_by_hand: int
     left: str
     expected: str
+    wrong: str
 
     @property
     def folder(self) -> Path:
@@ -116,7 +117,7 @@ def measure(script: Path, arguments: tuple[str, ...] = (), python: str = sys.exe
         exit_code=done.returncode,
         recompiles=len(RECOMPILE.findall(done.stderr)),
         graph_breaks=sum(counters.get("graph_break", {}).values()),
-        frames=counters.get("frames", {}).get("ok", 0),
+        graphs=counters.get("stats", {}).get("unique_graphs", 0),
         limits=len(LIMIT.findall(done.stderr)),
         reasons=tuple(REASON.findall(done.stderr)),
         output=done.stdout,
@@ -153,7 +154,7 @@ def run_inside(script: str, arguments: list[str]) -> None:
 def show(label: str, row: Measurement, reasons: bool) -> None:
     """Print a measurement as one line, and what failed where it is asked for."""
     print(
-        f"  {label:<9} {row.recompiles} recompiles, {row.graph_breaks} breaks, {row.frames} frames, "
+        f"  {label:<9} {row.recompiles} recompiles, {row.graph_breaks} breaks, {row.graphs} graphs, "
         f"{row.limits} limits, {row.seconds:.1f} s, exit {row.exit_code}"
     )
     if row.exit_code:

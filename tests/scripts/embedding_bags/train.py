@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-FEATURES = {"item": (200, 1.0), "category": (40, 2.5), "history": (200, 4.0), "tags": (60, 3.0)}
+FEATURES = {"item": (200, 1.0), "category": (40, 2.5), "history": (200, 4.0), "tags": (60, 3.0), "coupon": (10, 0.1)}
 
 
 class RaggedFeature:
@@ -18,7 +18,7 @@ class RaggedFeature:
 
     def __init__(self, rows):
         lengths = torch.tensor([0] + [len(row) for row in rows[:-1]])
-        self.values = torch.tensor([value for row in rows for value in row])
+        self.values = torch.tensor([value for row in rows for value in row], dtype=torch.long)
         self.offsets = lengths.cumsum(0)
 
 
@@ -53,7 +53,8 @@ def make_log(batches, batch_size, seed):
     generator = torch.Generator().manual_seed(seed)
 
     def row(rows, mean):
-        count = 1 if mean == 1.0 else 1 + int(torch.poisson(torch.tensor(mean - 1), generator=generator))
+        certain = int(mean >= 1)
+        count = certain + int(torch.poisson(torch.tensor(mean - certain), generator=generator))
         return torch.randint(0, rows, (count,), generator=generator).tolist()
 
     for _ in range(batches):

@@ -41,6 +41,7 @@ class CharModel(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
         self.head.weight = self.tokens.weight  # tied
+        nn.init.normal_(self.tokens.weight, std=0.05)
 
     def forward(self, tokens):
         positions = torch.arange(tokens.shape[1], device=tokens.device)

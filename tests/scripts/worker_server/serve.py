@@ -125,10 +125,10 @@ def main():
     server = Server(model, args.batch_size, args.backend)
     server.start()
     futures = [server.submit(text) for text in make_texts(args.requests)]
+    server.stop()
     for number, future in enumerate(futures):
         row = future.result(timeout=60)
         print(number, row.argmax().item(), " ".join(f"{p:.4f}" for p in row.tolist()))
-    server.stop()
     print(f"{model.served} batches")
 
 
