@@ -1,4 +1,4 @@
-"""The `compilediag` command: one file per subcommand, each listed here.
+"""The `compilediag` command: one class per subcommand, each listed here.
 
 torch is not imported before a subcommand needs it.
 """
@@ -15,21 +15,23 @@ from typing import Protocol
 
 import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
-from compilediag.system.files import find_working_folder
+from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
 
 from .check_command import CheckCommand
-from .diff_command import DiffCommand
 from .doctor_command import DoctorCommand
-from .example_command import ExampleCommand
-from .export_command import ExportCommand
 from .fix_command import FixCommand
 from .ingest_command import IngestCommand
 from .live_command import LiveCommand
 from .output import ends_with_output, open_closed_streams
-from .plan_command import PlanCommand
-from .ranks_command import RanksCommand
-from .report_command import ReportCommand
 from .run_command import RunCommand
+from .session_commands import (
+    DiffCommand,
+    ExampleCommand,
+    ExportCommand,
+    PlanCommand,
+    RanksCommand,
+    ReportCommand,
+)
 from .try_command import TryCommand
 
 #: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
@@ -84,6 +86,8 @@ def _run(args: argparse.Namespace) -> int:
     try:
         if find_working_folder() is None:
             raise CompilediagError("the working directory was deleted; change to another folder and run it again")
+        if getattr(args, "report", None):  # Checked first: a run of hours must not end without its report.
+            check_output(args.report, HTML_PAGE)
         return command.run(args)
     except CompilediagError as error:
         print(f"compilediag: {error}", file=sys.stderr)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.system.files import HTML_PAGE, check_output
 
-from .output import print_text
+from .output import print_text, print_written
 
 if TYPE_CHECKING:
     from compilediag.session import Session
@@ -44,9 +43,6 @@ class CheckCommand:
         parser.add_argument("--report", metavar="OUT.html", help="write the report, whether or not the check fails")
 
     def run(self, args: argparse.Namespace) -> int:
-        if args.report:
-            check_output(args.report, HTML_PAGE)
-
         from compilediag.diagnosis.gate import Limits, check
         from compilediag.session import load_any
         from compilediag.views.totals import compute_totals, describe_totals
@@ -59,7 +55,7 @@ class CheckCommand:
         with tempfile.TemporaryDirectory(prefix="compilediag-") as folder:
             session, code = _load_or_run(args.paths, Path(folder, "run.cdiag"), args.no_silent_eager)
             if args.report:
-                print(f"compilediag: wrote {session.report(args.report)}", file=sys.stderr)
+                print_written(session.report(args.report))
             broken = check(session.data, limits)
             totals = describe_totals(compute_totals(session.data))
             print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")

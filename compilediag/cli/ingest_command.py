@@ -7,6 +7,8 @@ import sys
 
 from compilediag.errors import INTERRUPTED
 
+from .output import print_written
+
 
 class IngestCommand:
     """Read TORCH_TRACE logs into a session file.
@@ -59,5 +61,5 @@ class IngestCommand:
             return INTERRUPTED
         if not args.quiet:
             print(f"compilediag: {description}", file=sys.stderr)
-            print(f"compilediag: wrote {file}", file=sys.stderr)
+            print_written(file)
         return 0

@@ -92,7 +92,7 @@ def _open(path: Path, wait: bool) -> FollowedFiles:
 
 def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
     """Show the job until it ends; its last state."""
-    from compilediag.views.live_status import JobReader
+    from compilediag.views.live_status import JobReader, LiveLines
 
     reader = JobReader(data, title)
     if show_screen:
@@ -100,8 +100,6 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
 
         with LiveScreen() as screen:
             return _repeat(reader, data, screen.show)
-    from .live_lines import LiveLines
-
     lines = LiveLines()
 
     def print_lines(job: JobStatus) -> None:

@@ -10,6 +10,7 @@ import os
 import select
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 from compilediag.document import escape_unprintable
@@ -26,6 +27,12 @@ def print_text(text: str, end: str = "\n", file: TextIO | None = None) -> None:
     """Print a text that can have names, values or paths of a program, without what a terminal would obey."""
     stream = file or sys.stdout
     print(escape_unprintable(text, getattr(stream, "encoding", None)), end=end, file=stream)
+
+
+def print_written(path: Path) -> int:
+    """Say on stderr that a file was written; exit code 0."""
+    print(f"compilediag: wrote {path}", file=sys.stderr)
+    return 0
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
 from compilediag.logs.inputs import check_session_output
-from compilediag.system.files import HTML_PAGE, check_output
 from compilediag.system.program import announce_program
 
 from .output import drop_unwritten, print_text
@@ -58,11 +57,9 @@ class RunCommand:
         parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
 
     def run(self, args: argparse.Namespace) -> int:
-        # Arguments are validated before the script starts: a run of hours must not end without its report.
+        # Arguments are validated before the script starts.
         in_folder = bool(args.save) and (os.path.isdir(args.save) or args.save.endswith(("/", os.sep)))
         saved = os.path.join(args.save, "a rank's") if in_folder and os.path.isdir(args.save) else args.save
-        if args.report:
-            check_output(args.report, HTML_PAGE)
         if saved:
             check_session_output(saved)
         # The script may change the working directory. A slash at the end means a folder.

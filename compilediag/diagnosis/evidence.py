@@ -266,6 +266,12 @@ def sum_seconds(values: Iterable[float | None]) -> float:
     return float(sum(value for value in values if is_timed(value)))
 
 
+def sum_known(values: Iterable[float | None]) -> float | None:
+    """The sum of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
 def find_first(values: Iterable[T | None]) -> T | None:
     """The first value that is not missing."""
     return next((value for value in values if value is not None), None)

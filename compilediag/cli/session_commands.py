@@ -1,0 +1,192 @@
+"""The commands that show or write what was recorded: plan, report, ranks, diff, export, example."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from compilediag.errors import CompilediagError
+
+from .output import print_text, print_written
+
+#: What `load_any` opens.
+ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
+FORMATS = ("perfetto", "parquet", "csv", "markdown")
+
+
+class PlanCommand:
+    """Print the changes that save the most compile seconds, and what each of them saves.
+
+    Examples:
+
+      compilediag plan run.cdiag                     the plan as text
+      compilediag plan run.cdiag --code              only the block of code to paste
+      compilediag plan run.cdiag --patch > fix.diff  the same as a diff of your files
+      compilediag plan run.cdiag --warmup warmup.py  a script that fills torch's caches for the next process
+
+    Exit code 1 if --patch is given and your files were changed since the recording, or the plan has no code.
+    """
+
+    name = "plan"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
+        form = parser.add_mutually_exclusive_group()
+        form.add_argument("--code", action="store_true", help="print only the block of code to paste")
+        form.add_argument("--patch", action="store_true", help="print a unified diff of your files")
+        form.add_argument("--json", action="store_true", help="print the plan as JSON")
+        form.add_argument(
+            "--warmup", metavar="OUT.py", help="write a script that compiles the same again and saves torch's caches"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.session import load_any
+
+        session = load_any(args.session)
+        if args.warmup:
+            return print_written(session.warmup(args.warmup))
+        plan = session.plan()
+        if args.patch:
+            patch = plan.patch()
+            if patch is None:
+                print("compilediag: no patch: your files were changed since, or the plan has no code", file=sys.stderr)
+                return 1
+            print(patch, end="")
+        elif args.json:
+            print(json.dumps(plan.to_dict(), indent=2))
+        else:
+            print_text(plan.code() if args.code else str(plan))
+        return 0
+
+
+class ReportCommand:
+    """Write a saved session as one offline HTML file.
+
+    The file contains everything it shows and loads nothing from the network. Example:
+
+      compilediag report run.cdiag -o run.html
+    """
+
+    name = "report"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of them")
+        parser.add_argument(
+            "-o", "--output", dest="report", metavar="OUT.html", required=True, help="the file to write"
+        )
+        parser.add_argument("--redact", action="store_true", help="leave out code, values and paths")
+
+    def run(self, args: argparse.Namespace) -> int:
+        import compilediag as cd
+
+        return print_written(cd.load(args.session).report(args.report, redact=args.redact))
+
+
+class RanksCommand:
+    """Show where the ranks of a distributed job first diverge, and which are slow.
+
+    SESSION is a session file (.cdiag), a folder of the ranks' session files, a folder that `ingest --dask` wrote, or
+    TORCH_TRACE logs.
+    """
+
+    name = "ranks"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help="a session, a folder of them, or logs")
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.session import load_any
+
+        print_text(load_any(args.session).ranks().summary(), end="")
+        return 0
+
+
+class DiffCommand:
+    """Compare two sessions: what is new, gone or changed.
+
+    Each is a session file (.cdiag), a folder of them, a TORCH_TRACE log or a folder of logs.
+    """
+
+    name = "diff"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("before", metavar="BEFORE", help="a session or logs")
+        parser.add_argument("after", metavar="AFTER", help="the session or logs to compare with it")
+        parser.add_argument("--report", metavar="OUT.html", help="write the differences as one offline HTML file")
+
+    def run(self, args: argparse.Namespace) -> int:
+        import compilediag as cd
+
+        found = cd.diff(args.before, args.after)
+        print_text(found.summary(), end="")
+        return print_written(found.report(args.report)) if args.report else 0
+
+
+class ExportCommand:
+    """Write a session as a timeline for Perfetto, as Parquet or CSV tables, or as Markdown for an issue.
+
+    perfetto: one JSON file, a timeline of compiles and phases; open it at https://ui.perfetto.dev.
+    parquet:  a folder with one file per table, for pandas, polars, DuckDB, Spark; needs pyarrow.
+    csv:      a folder with one file per table, for spreadsheets.
+    markdown: environment, plan and recompiles for an issue; it is printed if there is no -o. Code, values and paths
+              are left out, unless --no-redact is given.
+
+    docs/tables.md describes the tables and their columns. Examples:
+
+      compilediag export run.cdiag -o run.json
+      compilediag export run.cdiag -o tables --format parquet
+      compilediag export run.cdiag --format markdown | gh issue create --title "Slow compile" --body-file -
+    """
+
+    name = "export"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
+        parser.add_argument("-o", "--output", metavar="PATH", help="the file or folder to write")
+        parser.add_argument("--format", choices=FORMATS, default="perfetto", help="format (default: %(default)s)")
+        parser.add_argument("--no-redact", action="store_true", help="keep code, values and paths in the Markdown")
+
+    def run(self, args: argparse.Namespace) -> int:
+        is_markdown = args.format == "markdown"
+        if args.output is None and not is_markdown:
+            raise CompilediagError(f"format {args.format!r} needs a file or folder to write: -o PATH")
+        redact = not args.no_redact if is_markdown else None
+
+        from compilediag.session import load_any
+
+        session = load_any(args.session)
+        if args.output is not None:
+            return print_written(session.export(args.output, args.format, redact))
+        from compilediag.views.export import make_markdown
+
+        print_text(make_markdown(session.data, bool(redact)), end="")
+        return 0
+
+
+class ExampleCommand:
+    """Print a worked example of a finding: a small program, what compilediag prints for it, and the changes that work.
+
+    Examples:
+
+      compilediag example               the rules that have an example
+      compilediag example size_changes
+    """
+
+    name = "example"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule of a finding, such as size_changes")
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.diagnosis.registry import load_examples
+
+        examples = load_examples()
+        if args.rule is None:
+            width = max(map(len, examples))
+            print("\n".join(f"{rule:<{width}}  {example.symptom}" for rule, example in examples.items()))
+        elif args.rule in examples:
+            print(examples[args.rule])
+        else:
+            raise CompilediagError(f"no example of '{args.rule}'; `compilediag example` lists the rules that have one")
+        return 0
