@@ -8,16 +8,16 @@ of at least 3 on white and on JupyterLab's dark background. All of it is in the 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..diagnosis.causes.cause import Cause
 from ..diagnosis.causes.grouping import find_causes
+from ..diagnosis.evidence import group_by
 from ..diagnosis.rules.autotune import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
-from ..diagnosis.rules.cudagraphs import GraphFunction, group_by_function
+from ..diagnosis.rules.cudagraphs import group_by_function
 from ..errors import CompilediagError
 from ..events import AutotuneChoice, CacheLookup, Compile, CudaGraphAction, Phase, Rows
 from ..events.words import describe_code, format_phase
@@ -50,6 +50,8 @@ _FEW = 10
 #: Outliers are this many times larger than the value below them, and at most this share of the values.
 _OUTLIER_FACTOR, _OUTLIER_SHARE = 3.0, 0.2
 
+#: The first lane is at the top.
+DOWNWARDS = {"autorange": "reversed"}
 _AXIS = {"gridcolor": GRID, "zerolinecolor": GRID, "linecolor": GRID, "automargin": True}
 TEMPLATE: dict[str, Any] = {
     "layout": {
@@ -78,15 +80,78 @@ TEMPLATE: dict[str, Any] = {
 }
 
 
-def set_height(figure: Figure, lanes: int, bars: int = 1) -> None:
-    """Make a figure high enough for the names of all its lanes, with so many bars each."""
-    figure.update_layout(height=max(LEAST_HEIGHT, FRAME_HEIGHT + lanes * (LANE_HEIGHT + 14 * (bars - 1))))
+#: How a trace is drawn.
+BARS = {"type": "bar", "orientation": "h"}
+COLUMNS = {"type": "bar"}
+POINTS = {"type": "scatter", "mode": "markers"}
 
 
-def make_count_axis(counts: Iterable[float]) -> dict[str, Any]:
-    """The settings of an axis of counts that has ticks at whole numbers only; `counts` are the ends of its bars."""
-    most = max(counts, default=0)
-    return {"tickformat": ",d", "rangemode": "tozero", "dtick": 1 if most <= _FEW else None}
+class Mark(NamedTuple):
+    """A bar or a point of a series: what is below `hover` and `text` is shown where a person points at it."""
+
+    series: str
+    x: Any
+    y: Any
+    hover: Any = None
+    text: str | None = None
+    base: float | None = None
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What a figure shows. `series`: name -> the settings of its markers; a series without marks is in the legend too.
+
+    `hover` is plotly's template of what is shown of a mark. `x`, `y` and `layout` are plotly's settings of the axes and
+    of the figure. `has_lanes`: y are the names of functions, runs or causes, each of which has a lane of its own.
+    """
+
+    title: str
+    marks: Sequence[Mark]
+    series: Mapping[str, dict[str, Any]]
+    hover: str = ""
+    look: dict[str, Any] = field(default_factory=lambda: BARS)
+    x: dict[str, Any] = field(default_factory=dict)
+    y: dict[str, Any] = field(default_factory=dict)
+    layout: dict[str, Any] = field(default_factory=dict)
+    lines: Sequence[dict[str, Any]] = ()
+    has_lanes: bool = True
+
+    def list_traces(self) -> Iterator[dict[str, Any]]:
+        """One trace for each series, then the lines."""
+        by_series = group_by(self.marks, lambda mark: mark.series)
+        for name, marker in self.series.items():
+            own = by_series.get(name, [])
+            trace = {**self.look, "marker": marker, "x": [mark.x for mark in own], "y": [mark.y for mark in own]}
+            cells = {
+                "customdata": [mark.hover for mark in own],
+                "text" if "textposition" in self.look else "hovertext": [mark.text for mark in own],
+                "base": [mark.base for mark in own],
+            }
+            trace |= {key: values for key, values in cells.items() if any(value is not None for value in values)}
+            trace |= {"name": name} if name else {}
+            yield trace | ({"hovertemplate": self.hover} if self.hover else {})
+        yield from self.lines
+
+    @property
+    def height(self) -> int:
+        """The height in px that the names of all lanes need; bars that are grouped are next to each other in a lane."""
+        lanes = {mark.y for mark in self.marks}
+        beside = len(self.series) - 1 if self.layout.get("barmode") == "group" else 0
+        return max(LEAST_HEIGHT, FRAME_HEIGHT + len(lanes) * (LANE_HEIGHT + 14 * beside))
+
+
+def colored(colors: Mapping[str, str], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Series of these colors, in the order of `names`."""
+    return {name: {"color": colors.get(name, GRAY)} for name in names}
+
+
+def make_count_axis(title: str, marks: Iterable[tuple[str, float]]) -> dict[str, Any]:
+    """The settings of an axis of counts that has ticks at whole numbers only; `marks`: lane and length of its bars."""
+    ends: Counter[str] = Counter()
+    for lane, length in marks:
+        ends[lane] += length  # type: ignore[assignment]  # A Counter of floats.
+    dtick = 1 if max(ends.values(), default=0) <= _FEW else None
+    return {"title": title, "tickformat": ",d", "rangemode": "tozero", "dtick": dtick}
 
 
 def find_axis_end(values: Iterable[float | None]) -> float | None:
@@ -120,15 +185,6 @@ def make_unique(names: Iterable[str]) -> list[str]:
     return unique
 
 
-def sum_stacks(traces: Iterable[tuple[Sequence[str], Sequence[float]]]) -> list[float]:
-    """The ends of stacked bars; each trace is its lanes and their lengths."""
-    ends: Counter[str] = Counter()
-    for lanes, lengths in traces:
-        for lane, length in zip(lanes, lengths, strict=True):
-            ends[lane] += length  # type: ignore[assignment]  # A Counter of floats.
-    return list(ends.values())
-
-
 # Autotuning: choices by time, margins, and the time of tuning compared with what it saves
 
 #: The color of a kind of choice.
@@ -141,148 +197,126 @@ LANE_LENGTH = 44
 MULTIPLES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000)
 #: The numbers of calls that are drawn as lines: a tuning below a line pays off later.
 CALL_RANGE = (1_000, 1_000_000)
+PAYS, NEVER_PAYS = "pays off", "never pays off: the extern kernel won"
 
 
-class ChoicePoint(NamedTuple):
-    """A choice of a run: `ratio` is its time as a multiple of the winner's."""
-
-    lane: str
-    run: str
-    kind: str
-    ratio: float
-    choice: str | None
-    ms: float
-    parameters: str
-
-
-def draw_choices(data: Rows, go: ModuleType) -> Figure:
+def draw_choices(data: Rows) -> Sketch:
     """Every choice of each run by its time, as a multiple of the winner's; one lane per run."""
     found = {run: rows for rows in group_by_run(data) if (run := summarize_run(rows)).winner_ms}
     names, runs = _name_lanes(data), _select_longest(list(found))
-    choices = [choice for run in runs for choice in _list_choices(names[run], run, found[run])]
-    figure = go.Figure(layout={"title": "Autotuning choices: time compared with the winner"})
-    set_height(figure, len(runs))
-    for kind in dict.fromkeys(choice.kind for choice in choices):
-        own = [choice for choice in choices if choice.kind == kind]
-        figure.add_scatter(
-            mode="markers",
-            name=kind,
-            x=[choice.ratio for choice in own],
-            y=[choice.lane for choice in own],
-            marker={"color": KINDS.get(kind, GRAY), "size": 9, "opacity": 0.85},
-            customdata=[[choice.choice, _format_time(choice), choice.parameters] for choice in own],
-            hovertext=[choice.run for choice in own],
-            hovertemplate="%{hovertext}<br>%{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
-        )
-    ticks = {"tickvals": MULTIPLES, "ticktext": [f"{multiple:,}x" for multiple in MULTIPLES]}
-    figure.update_xaxes(title="multiple of the winner's time", type="log", **ticks)
-    return figure.update_yaxes(categoryorder="array", categoryarray=[names[run] for run in runs][::-1])
+    marks = [_mark_choice(names[run], run, row) for run in runs for row in sort_final_times(found[run])]
+    look = {"size": 9, "opacity": 0.85}
+    return Sketch(
+        "Autotuning choices: time compared with the winner",
+        marks,
+        {name: look | series for name, series in colored(KINDS, (mark.series for mark in marks)).items()},
+        "%{hovertext}<br>%{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+        POINTS,
+        x={
+            "title": "multiple of the winner's time",
+            "type": "log",
+            "tickvals": MULTIPLES,
+            "ticktext": [f"{multiple:,}x" for multiple in MULTIPLES],
+        },
+        y={"categoryorder": "array", "categoryarray": [names[run] for run in runs][::-1]},
+    )
 
 
-def _format_time(choice: ChoicePoint) -> str:
-    return f"{format_milliseconds(choice.ms)}, {format_share(choice.ratio - 1)} longer than the winner"
+def _mark_choice(lane: str, run: TuningRun, row: AutotuneChoice) -> Mark:
+    """A choice that has a time."""
+    ms = row.time_ms or 0.0
+    ratio = ms / (run.winner_ms or 1.0)
+    took = f"{format_milliseconds(ms)}, {format_share(ratio - 1)} longer than the winner"
+    parameters = ", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items())
+    return Mark(row.choice_kind or "other", ratio, lane, [row.choice, took, parameters], escape_label(run.label))
 
 
-def _list_choices(lane: str, run: TuningRun, rows: Iterable[AutotuneChoice]) -> list[ChoicePoint]:
-    """The choices of a run that have a time."""
-    return [
-        ChoicePoint(
-            lane=lane,
-            run=escape_label(run.label),
-            kind=row.choice_kind or "other",
-            ratio=(row.time_ms or 0.0) / (run.winner_ms or 1.0),
-            choice=row.choice,
-            ms=row.time_ms or 0.0,
-            parameters=", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items()),
-        )
-        for row in sort_final_times(rows)
-    ]
-
-
-def draw_margins(data: Rows, go: ModuleType) -> Figure:
+def draw_margins(data: Rows) -> Sketch:
     """How much longer than the winner the runner-up and the extern kernel take, in percent; two bars per run.
 
     The axis ends where all but a few outliers end; these have their number at the end of the axis.
     """
     names = _name_lanes(data)
     runs = [run for run in _select_longest(find_tuning_runs(data)) if run.margin_next is not None][::-1]
-    figure = go.Figure(layout={"title": "Margin of the winner", "barmode": "group"})
-    set_height(figure, len(runs), bars=2)
-    for name, color, margins in (
-        ("vs. runner-up", ORANGE, [run.margin_next for run in runs]),
-        ("vs. extern kernel", BLUE, [run.margin_extern for run in runs]),
-    ):
-        figure.add_bar(
-            orientation="h",
-            name=name,
-            y=[names[run] for run in runs],
-            x=[None if margin is None else 100 * margin for margin in margins],
-            marker_color=color,
-            customdata=[(run.winner, format_share(margin)) for run, margin in zip(runs, margins, strict=True)],
-            hovertext=[escape_label(run.label) for run in runs],
-            hovertemplate="%{hovertext}<br>winner: %{customdata[0]}<br>%{customdata[1]} longer<extra>"
-            + name
-            + "</extra>",
+    marks = [
+        Mark(
+            series,
+            None if margin is None else 100 * margin,
+            names[run],
+            (run.winner, format_share(margin)),
+            escape_label(run.label),
         )
-    _end_axis_before_outliers(figure)
-    return figure.update_xaxes(title="longer than the winner", ticksuffix=" %")
+        for run in runs
+        for series, margin in (("vs. runner-up", run.margin_next), ("vs. extern kernel", run.margin_extern))
+    ]
+    x: dict[str, Any] = {"title": "longer than the winner", "ticksuffix": " %"}
+    layout: dict[str, Any] = {"barmode": "group"}
+    # Of each run the longer bar.
+    longest = {mark.y: mark.x for mark in sorted(marks, key=lambda mark: mark.x or 0.0)}
+    if (end := find_axis_end(longest.values())) is not None:
+        x["range"] = [0, end]
+        layout |= {"annotations": _describe_cut_bars(marks, end), "margin": {"r": 90}}
+    return Sketch(
+        "Margin of the winner",
+        marks,
+        {"vs. runner-up": {"color": ORANGE}, "vs. extern kernel": {"color": BLUE}},
+        "%{hovertext}<br>winner: %{customdata[0]}<br>%{customdata[1]} longer<extra>%{fullData.name}</extra>",
+        x=x,
+        layout=layout,
+    )
 
 
-def _end_axis_before_outliers(figure: Figure) -> None:
-    """Cut the bars that are much longer than the others, and write their percent next to them."""
-    bars = [(lane, percent) for bar in figure.data for lane, percent in zip(bar.y, bar.x, strict=True)]
-    longest = dict(sorted(bars, key=lambda bar: bar[1] or 0.0))
-    end = find_axis_end(longest.values())
-    if end is None:
-        return
-    figure.update_xaxes(range=[0, end])
-    cut: dict[str, dict[str, None]] = {}
-    for lane, percent in bars:
-        if percent is not None and percent > end:
-            cut.setdefault(lane, {})[format_share(percent / 100)] = None
-    for lane, shares in cut.items():
-        text = f"{', '.join(shares)} \u25b8"
-        figure.add_annotation(text=text, y=lane, x=1.0, xref="paper", xanchor="left", showarrow=False)
-    figure.update_layout(margin_r=90)
+def _describe_cut_bars(marks: Iterable[Mark], end: float) -> list[dict[str, Any]]:
+    """The percent of the bars that the axis cuts, next to them."""
+    cut = group_by((mark for mark in marks if mark.x is not None and mark.x > end), lambda mark: mark.y)
+    place = {"x": 1.0, "xref": "paper", "xanchor": "left", "showarrow": False}
+    shares = {lane: dict.fromkeys(format_share(mark.x / 100) for mark in own) for lane, own in cut.items()}
+    return [{"text": f"{', '.join(found)} \u25b8", "y": lane, **place} for lane, found in shares.items()]
 
 
-def draw_payoff(data: Rows, go: ModuleType) -> Figure:
+def draw_payoff(data: Rows) -> Sketch:
     """Seconds of tuning compared with what each call saves since; one point per run."""
     runs = [run for run in find_tuning_runs(data) if run.spent_s and run.saved_ms is not None]
-    paying = [run for run in runs if (run.saved_ms or 0) > 0]
-    never = [run for run in runs if (run.saved_ms or 0) <= 0]
+    paying = [run.saved_ms for run in runs if run.saved_ms and run.saved_ms > 0]
     # On a logarithmic axis, runs that save nothing are drawn below all that save something.
-    floor = min((run.saved_ms or 0 for run in paying), default=3e-3) / 3
-    figure = go.Figure(layout={"title": "Cost and benefit of autotuning"})
-    for name, own, heights, color, symbol in (
-        ("pays off", paying, [run.saved_ms for run in paying], GREEN, "circle"),
-        ("never pays off: the extern kernel won", never, [floor] * len(never), RED, "x"),
-    ):
-        figure.add_scatter(
-            mode="markers",
-            name=name,
-            x=[run.spent_s for run in own],
-            y=heights,
-            marker={"color": color, "size": 10, "symbol": symbol},
-            customdata=[(run.label, _format_payoff(run), format_seconds(run.spent_s)) for run in own],
-            hovertemplate="%{customdata[0]}<br>%{customdata[2]} of tuning, %{customdata[1]}<extra></extra>",
-        )
-    _add_payoff_lines(figure, [run.spent_s or 0.0 for run in runs] if paying else [])
-    figure.update_xaxes(title="seconds of tuning", type="log")
-    return figure.update_yaxes(title="ms saved per call", type="log", dtick=1)
+    floor = min(paying, default=3e-3) / 3
+    marks = []
+    for run in runs:
+        pays = (run.saved_ms or 0) > 0
+        after = f"pays off after {format_count(run.break_even)} calls"
+        hover = (run.label, "never pays off" if run.break_even is None else after, format_seconds(run.spent_s))
+        marks.append(Mark(PAYS if pays else NEVER_PAYS, run.spent_s, run.saved_ms if pays else floor, hover))
+    return Sketch(
+        "Cost and benefit of autotuning",
+        marks,
+        {
+            PAYS: {"color": GREEN, "size": 10, "symbol": "circle"},
+            NEVER_PAYS: {"color": RED, "size": 10, "symbol": "x"},
+        },
+        "%{customdata[0]}<br>%{customdata[2]} of tuning, %{customdata[1]}<extra></extra>",
+        POINTS,
+        x={"title": "seconds of tuning", "type": "log"},
+        y={"title": "ms saved per call", "type": "log", "dtick": 1},
+        lines=_draw_payoff_lines([run.spent_s or 0.0 for run in runs]) if paying else [],
+        has_lanes=False,
+    )
 
 
-def _add_payoff_lines(figure: Figure, spent: list[float]) -> None:
+def _draw_payoff_lines(spent: list[float]) -> list[dict[str, Any]]:
     """Lines of equal payoff: what a call must save so that the tuning pays off after CALL_RANGE calls."""
-    for calls in CALL_RANGE if spent else ():
-        ends = [min(spent), max(spent)]
-        line = {"color": GRAY, "dash": "dot", "width": 1}
-        name = f"pays off after {format_count(calls)} calls"
-        figure.add_scatter(mode="lines", name=name, x=ends, y=[1e3 * s / calls for s in ends], line=line)
-
-
-def _format_payoff(run: TuningRun) -> str:
-    return "never pays off" if run.break_even is None else f"pays off after {format_count(run.break_even)} calls"
+    ends = [min(spent), max(spent)]
+    line = {"color": GRAY, "dash": "dot", "width": 1}
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"pays off after {format_count(calls)} calls",
+            "x": ends,
+            "y": [1e3 * seconds / calls for seconds in ends],
+            "line": line,
+        }
+        for calls in CALL_RANGE
+    ]
 
 
 def _select_longest(runs: list[TuningRun]) -> list[TuningRun]:
@@ -324,102 +358,85 @@ INVARIANTS = {
 SHOWN_GRAPHS = 25
 
 
-def draw_actions(data: Rows, go: ModuleType) -> Figure:
+def draw_actions(data: Rows) -> Sketch:
     """The actions on each function: one bar per function, one part per action."""
-    rows = data.rows(CudaGraphAction)
-    figure = go.Figure(layout={"title": "CUDA graphs by function", "barmode": "stack"})
-    for action, (name, color) in ACTIONS.items():
-        counts = Counter(_name_graph_lane(row) for row in rows if row.action == action)
-        if counts:
-            lanes, heights = list(counts), list(counts.values())
-            figure.add_bar(orientation="h", name=name, y=lanes, x=heights, marker_color=color)
-    set_height(figure, len({lane for bar in figure.data for lane in bar.y}))
-    axis = make_count_axis(sum_stacks((bar.y, bar.x) for bar in figure.data))
-    figure.update_xaxes(title="actions", **axis)
-    return figure.update_yaxes(autorange="reversed")
+    rows = [row for row in data.rows(CudaGraphAction) if row.action in ACTIONS]
+    counts = Counter((ACTIONS[row.action or ""][0], _name_graph_lane(row)) for row in rows)
+    marks = [Mark(name, count, lane) for (name, lane), count in counts.items()]
+    seen = {mark.series for mark in marks}
+    return Sketch(
+        "CUDA graphs by function",
+        marks,
+        {name: {"color": color} for name, color in ACTIONS.values() if name in seen},
+        x=make_count_axis("actions", ((mark.y, mark.x) for mark in marks)),
+        y=DOWNWARDS,
+        layout={"barmode": "stack"},
+    )
 
 
-def draw_coverage(data: Rows, go: ModuleType) -> Figure:
+def draw_coverage(data: Rows) -> Sketch:
     """The share of each function's calls that a replay answered.
 
     A function is left out if neither its replays nor its calls without a graph were counted, unless it was skipped.
     """
-    functions = [f for f in group_by_function(data) if f.coverage is not None]
-    lanes = [_name_graph_lane(f.first) for f in functions]
-    figure = go.Figure(layout={"title": "Calls answered by a CUDA graph replay", "barmode": "stack"})
-    set_height(figure, len(lanes))
-    for key, (name, color) in GRAPH_CALLS.items():
-        figure.add_bar(
-            orientation="h",
-            name=name,
-            y=lanes,
-            x=[_compute_percent(f, key) for f in functions],
-            marker_color=color,
-            customdata=[_format_calls(f, key) for f in functions],
-            hovertemplate="%{y}<br>%{customdata}<extra>" + name + "</extra>",
-        )
-    figure.update_xaxes(title="share of the calls", range=[0, 100], ticksuffix=" %")
-    return figure.update_yaxes(autorange="reversed")
+    marks = []
+    for function in (f for f in group_by_function(data) if f.coverage is not None):
+        counts = {"captures": function.own_runs, "replays": function.replays, "eager": function.eager}
+        for key, (name, _) in GRAPH_CALLS.items():
+            # A function that was skipped without a count ran without a graph at every call.
+            percent, words = 100.0 * (key == "eager"), "calls not counted"
+            if function.calls:
+                count = counts[key] or 0
+                percent = 100 * count / function.calls
+                words = f"{format_amount(count, 'call')}, {format_share(count / function.calls)}"
+            marks.append(Mark(name, percent, _name_graph_lane(function.first), words))
+    return Sketch(
+        "Calls answered by a CUDA graph replay",
+        marks,
+        {name: {"color": color} for name, color in GRAPH_CALLS.values()},
+        "%{y}<br>%{customdata}<extra>%{fullData.name}</extra>",
+        x={"title": "share of the calls", "range": [0, 100], "ticksuffix": " %"},
+        y=DOWNWARDS,
+        layout={"barmode": "stack"},
+    )
 
 
-def _count_calls(function: GraphFunction, key: str) -> int:
-    counts = {"captures": function.own_runs, "replays": function.replays, "eager": function.eager}
-    return counts[key] or 0
-
-
-def _format_calls(function: GraphFunction, key: str) -> str:
-    if not function.calls:
-        return "calls not counted"
-    count = _count_calls(function, key)
-    return f"{format_amount(count, 'call')}, {format_share(count / function.calls)}"
-
-
-def _compute_percent(function: GraphFunction, key: str) -> float:
-    """A function that was skipped without a count ran without a graph at every call."""
-    return 100 * _count_calls(function, key) / function.calls if function.calls else 100.0 * (key == "eager")
-
-
-def draw_skips(data: Rows, go: ModuleType) -> Figure:
+def draw_skips(data: Rows) -> Sketch:
     """Why functions run without CUDA graphs, one bar per reason."""
     lanes: dict[str, list[str]] = defaultdict(list)
     for row in data.rows(CudaGraphAction):
         if row.action in ("skip", "limit"):
             lanes[format_first_line(row.reason or "no reason given", 80)].append(_name_graph_lane(row))
     reasons = sorted(lanes, key=lambda reason: len(lanes[reason]))[-SHOWN_GRAPHS:]
-    figure = go.Figure(layout={"title": "Why functions run without CUDA graphs"})
-    set_height(figure, len(reasons))
-    figure.add_bar(
-        orientation="h",
-        y=[escape_label(reason) for reason in reasons],
-        x=[len(lanes[reason]) for reason in reasons],
-        marker_color=ACTIONS["skip"][1],
-        text=[", ".join(sorted({*lanes[reason]})) for reason in reasons],
-        textposition="inside",
-        hovertemplate="%{y}<br>%{x}x: %{text}<extra></extra>",
+    return Sketch(
+        "Why functions run without CUDA graphs",
+        [Mark("", len(lanes[each]), escape_label(each), text=", ".join(sorted({*lanes[each]}))) for each in reasons],
+        {"": {"color": ACTIONS["skip"][1]}},
+        "%{y}<br>%{x}x: %{text}<extra></extra>",
+        {**BARS, "textposition": "inside"},
+        x=make_count_axis("skips", ((reason, len(own)) for reason, own in lanes.items())),
     )
-    return figure.update_xaxes(title="skips", **make_count_axis(map(len, lanes.values())))
 
 
-def draw_captures(data: Rows, go: ModuleType) -> Figure:
+def draw_captures(data: Rows) -> Sketch:
     """Captures over time, one lane per size or broken invariant; x is in seconds since the first capture."""
     captures = [row for row in data.rows(CudaGraphAction) if row.action in ("record", "rerecord")]
     begin_ns = min((row.time_ns for row in captures), default=0)
-    figure = go.Figure(layout={"title": "CUDA graph captures, by size and broken invariant"})
-    for action in ("record", "rerecord"):
-        rows = [row for row in captures if row.action == action]
-        name, color = ACTIONS[action]
-        figure.add_scatter(
-            mode="markers",
-            name=name,
-            x=[(row.time_ns - begin_ns) / 1e9 for row in rows],
-            y=[_name_capture(row) for row in rows],
-            marker={"color": color, "size": 9, "symbol": "circle" if action == "record" else "triangle-up"},
-            customdata=[_describe_capture(row) for row in rows],
-            hovertemplate="%{y}<br>%{customdata}<extra></extra>",
-        )
-    set_height(figure, len({_name_capture(row) for row in captures}))
-    figure.update_xaxes(title="seconds since the first capture")
-    return figure.update_yaxes(autorange="reversed")
+    return Sketch(
+        "CUDA graph captures, by size and broken invariant",
+        [
+            Mark(ACTIONS[row.action or ""][0], (row.time_ns - begin_ns) / 1e9, _name_capture(row), _describe(row))
+            for row in captures
+        ],
+        {
+            "captured": {"color": ACTIONS["record"][1], "size": 9, "symbol": "circle"},
+            "re-recorded": {"color": ACTIONS["rerecord"][1], "size": 9, "symbol": "triangle-up"},
+        },
+        "%{y}<br>%{customdata}<extra></extra>",
+        POINTS,
+        x={"title": "seconds since the first capture"},
+        y=DOWNWARDS,
+    )
 
 
 def _name_capture(row: CudaGraphAction) -> str:
@@ -427,7 +444,7 @@ def _name_capture(row: CudaGraphAction) -> str:
     return f"{_name_graph_lane(row)}: {invariant or row.sizes or 'one size'}"
 
 
-def _describe_capture(row: CudaGraphAction) -> str:
+def _describe(row: CudaGraphAction) -> str:
     """What is known of a capture: sizes, the input that changed, how long it took."""
     duration = None if row.duration_ms is None else format_seconds(row.duration_ms / 1e3)
     parts = (row.sizes, f"input {row.input}" if row.input else None, duration)
@@ -462,79 +479,60 @@ OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_com
 SHOWN = 25
 
 
-def draw_timeline(data: Rows, go: ModuleType) -> Figure:
+def draw_timeline(data: Rows) -> Sketch:
     """One lane per function, one bar per compile; x is in seconds since the first compile."""
     compiles = [row for row in data.rows(Compile) if row.duration_s is not None]
     begin_ns = min((row.time_ns for row in compiles), default=0)
-    figure = go.Figure(layout={"title": "Compiles over time", "barmode": "overlay"})
-    set_height(figure, len({_name_row_lane(row) for row in compiles}))
-    for label, color, is_recompile in (
-        ("first compile", BLUE, False),
-        ("recompile", RED, True),
-    ):
-        rows = [row for row in compiles if bool(row.is_recompile) is is_recompile]
-        figure.add_bar(
-            orientation="h",
-            name=label,
-            marker_color=color,
-            y=[_name_row_lane(row) for row in rows],
-            base=[(row.time_ns - begin_ns) / 1e9 for row in rows],
-            x=[row.duration_s for row in rows],
-            customdata=[(row.compile_id or "", _describe_bar(row)) for row in rows],
-            hovertemplate="%{y} %{customdata[0]}<br>%{customdata[1]}<extra></extra>",
-        )
-    figure.update_xaxes(title="seconds since the first compile")
-    return figure.update_yaxes(autorange="reversed")
-
-
-def _describe_bar(row: Compile) -> str:
-    return ", ".join((format_seconds(row.duration_s), row.outcome or "", describe_code(row.trigger)))
-
-
-def _name_row_lane(row: Compile) -> str:
-    return name_lane(row.function, row.line)
-
-
-def draw_causes(data: Rows, go: ModuleType) -> Figure:
-    """Seconds lost to recompiles, one bar per root cause, the most expensive on top."""
-    causes = sorted(find_causes(data), key=lambda cause: cause.seconds)[-SHOWN:]
-    names = [_name_cause(cause) for cause in causes]
-    figure = go.Figure(layout={"title": "Time lost to recompiles, by cause"})
-    set_height(figure, len(causes))
-    figure.add_bar(
-        orientation="h",
-        y=make_unique(names),
-        x=[cause.seconds for cause in causes],
-        marker_color=RED,
-        customdata=[f"{format_seconds(c.seconds)} in {format_amount(c.count, 'recompile')}" for c in causes],
-        hovertemplate="%{y}<br>%{customdata}<extra></extra>",
+    marks = []
+    for row in compiles:
+        words = ", ".join((format_seconds(row.duration_s), row.outcome or "", describe_code(row.trigger)))
+        series = "recompile" if row.is_recompile else "first compile"
+        lane, hover = name_lane(row.function, row.line), (row.compile_id or "", words)
+        marks.append(Mark(series, row.duration_s, lane, hover, base=(row.time_ns - begin_ns) / 1e9))
+    return Sketch(
+        "Compiles over time",
+        marks,
+        {"first compile": {"color": BLUE}, "recompile": {"color": RED}},
+        "%{y} %{customdata[0]}<br>%{customdata[1]}<extra></extra>",
+        x={"title": "seconds since the first compile"},
+        y=DOWNWARDS,
+        layout={"barmode": "overlay"},
     )
-    return figure.update_xaxes(title="seconds")
 
 
-def _name_cause(cause: Cause) -> str:
-    """The user's line and what varies there."""
-    return escape_label(format_line(f"{cause.user_place}: {cause.name or describe_code(cause.kind)}", 80))
+def draw_causes(data: Rows) -> Sketch:
+    """Seconds lost to recompiles, one bar per root cause, the most expensive on top: your line, and what varies."""
+    causes = sorted(find_causes(data), key=lambda cause: cause.seconds)[-SHOWN:]
+    names = [format_line(f"{cause.user_place}: {cause.name or describe_code(cause.kind)}", 80) for cause in causes]
+    return Sketch(
+        "Time lost to recompiles, by cause",
+        [
+            Mark("", c.seconds, name, f"{format_seconds(c.seconds)} in {format_amount(c.count, 'recompile')}")
+            for c, name in zip(causes, make_unique(map(escape_label, names)), strict=True)
+        ],
+        {"": {"color": RED}},
+        "%{y}<br>%{customdata}<extra></extra>",
+        x={"title": "seconds"},
+    )
 
 
-def draw_caches(data: Rows, go: ModuleType) -> Figure:
+def draw_caches(data: Rows) -> Sketch:
     """Lookups and stores by cache and outcome; a remote tier is a bar of its own."""
     lookups = data.rows(CacheLookup)
     counts = Counter((_name_cache(row), row.outcome) for row in lookups)
     caches = sorted({_name_cache(row) for row in lookups})
-    figure = go.Figure(layout={"title": "Cache lookups and stores, by outcome", "barmode": "stack"})
-    for outcome, color in OUTCOMES.items():
-        heights = [counts[cache, outcome] for cache in caches]
-        if any(heights):
-            figure.add_bar(
-                name=describe_code(outcome),
-                x=caches,
-                y=heights,
-                marker_color=color,
-                hovertemplate="%{x}<br>%{y:,d}x %{fullData.name}<extra></extra>",
-            )
-    axis = make_count_axis(sum_stacks((bar.x, bar.y) for bar in figure.data))
-    return figure.update_yaxes(title="lookups and stores", **axis)
+    seen = {outcome: color for outcome, color in OUTCOMES.items() if any(counts[cache, outcome] for cache in caches)}
+    marks = [Mark(describe_code(outcome), cache, counts[cache, outcome]) for outcome in seen for cache in caches]
+    return Sketch(
+        "Cache lookups and stores, by outcome",
+        marks,
+        {describe_code(outcome): {"color": color} for outcome, color in seen.items()},
+        "%{x}<br>%{y:,d}x %{fullData.name}<extra></extra>",
+        COLUMNS,
+        y=make_count_axis("lookups and stores", ((mark.x, mark.y) for mark in marks)),
+        layout={"barmode": "stack"},
+        has_lanes=False,
+    )
 
 
 def _name_cache(row: CacheLookup) -> str:
@@ -542,7 +540,7 @@ def _name_cache(row: CacheLookup) -> str:
     return f"{name} (remote)" if row.tier == "remote" else name
 
 
-def draw_phases(data: Rows, go: ModuleType) -> Figure:
+def draw_phases(data: Rows) -> Sketch:
     """Seconds of each phase without the phases inside it, the longest on top. Pointing at a bar shows torch's names."""
     seconds: dict[str, float] = defaultdict(float)
     names: dict[str, list[str]] = defaultdict(list)
@@ -550,21 +548,14 @@ def draw_phases(data: Rows, go: ModuleType) -> Figure:
         seconds[format_phase(name)] += own
         names[format_phase(name)].append(name)
     longest = sorted(seconds, key=seconds.__getitem__)[-SHOWN:]
-    figure = go.Figure(layout={"title": "Compile time by phase"})
-    set_height(figure, len(longest))
-    figure.add_bar(
-        orientation="h",
-        y=longest,
-        x=[seconds[phase] for phase in longest],
-        marker_color=BLUE,
-        customdata=[_describe_phase(seconds[phase], names[phase]) for phase in longest],
-        hovertemplate="%{y}: %{customdata}<extra></extra>",
+    hover = {name: f"{format_seconds(seconds[name])}<br>{escape_label(', '.join(names[name]))}" for name in longest}
+    return Sketch(
+        "Compile time by phase",
+        [Mark("", seconds[name], name, hover[name]) for name in longest],
+        {"": {"color": BLUE}},
+        "%{y}: %{customdata}<extra></extra>",
+        x={"title": "seconds in the phase itself"},
     )
-    return figure.update_xaxes(title="seconds in the phase itself")
-
-
-def _describe_phase(seconds: float, names: Iterable[str]) -> str:
-    return f"{format_seconds(seconds)}<br>{escape_label(', '.join(names))}"
 
 
 def sum_own_seconds(phases: Sequence[Phase]) -> dict[str, float]:
@@ -584,8 +575,8 @@ def sum_own_seconds(phases: Sequence[Phase]) -> dict[str, float]:
 
 # The figures by name
 
-#: Name -> function that draws the figure from a session's rows with plotly.graph_objects.
-FIGURES: dict[str, Callable[[Rows, ModuleType], Figure]] = {
+#: Name -> function that sketches the figure of a session's rows.
+FIGURES: dict[str, Callable[[Rows], Sketch]] = {
     "timeline": draw_timeline,
     "causes": draw_causes,
     "caches": draw_caches,
@@ -608,9 +599,13 @@ def make_figure(data: Rows, name: str) -> Figure:
         import plotly.graph_objects as go
     except ImportError:
         raise CompilediagError("figures need plotly: pip install plotly") from None
-    figure = FIGURES[name](data, go)
-    if not any(trace.x is not None and len(trace.x) for trace in figure.data):
+    sketch = FIGURES[name](data)
+    layout: dict[str, Any] = {"title": sketch.title, "xaxis": sketch.x, "yaxis": sketch.y, **sketch.layout}
+    layout["margin"] = {"l": 10, "r": 28, "t": 64, "b": 10, **layout.get("margin", {})}
+    if sketch.has_lanes:
+        layout["height"] = sketch.height
+    figure = go.Figure(list(sketch.list_traces()), layout)
+    if not sketch.marks:
         figure.add_annotation(text="no data in this session", showarrow=False, font_size=14)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)
-    right = figure.layout.margin.r or 28
-    return figure.update_layout(template=TEMPLATE, margin={"l": 10, "r": right, "t": 64, "b": 10})
+    return figure.update_layout(template=TEMPLATE)

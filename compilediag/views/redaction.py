@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..decode.bounded_text import cache_short
 from ..decode.call_stacks import find_torch_path, is_torch_file
+from ..decode.guards.path import MEMBER_DICTS, Opaque, Path, Step, parse_expression
 from ..decode.own_code import OwnCode
 from ..diagnosis.change import Settings, format_settings
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
@@ -44,8 +44,6 @@ _AMBIENT = (
 _SYMBOL = re.compile(r"[a-z]{1,2}\d+")
 #: Integers with more digits can be ids of the user's data; indexes have fewer.
 _MAX_DIGITS = 3
-#: Longer texts are left out: nesting and size of what `ast` parses stay small.
-_MAX_SOURCE = 4_000
 
 
 class Redactor:
@@ -165,93 +163,61 @@ def keep_numbers(cell: Any) -> Any:
 # Sources
 
 
-class _IsPrivate(Exception):
-    """A source has a part of which nothing may be shown."""
-
-
 def redact_source(text: str | None) -> str | None:
     """The name of a guarded value, or several of them, without the user's keys: `self.table['...'].n`.
 
     A text that is anything else becomes None. It is parsed and never evaluated.
     """
-    return text if text is None or text in _AMBIENT else _redact_parts(text, is_torchs=False)
+    return text if text is None or text in _AMBIENT else _redact_paths(text, is_torchs=False)
 
 
 def redact_torch_source(text: str | None) -> str | None:
     """The same for a name as torch writes it: `L['self'].table['...'].n`. Names of locals and globals stay."""
-    return None if text is None else _redact_parts(text, is_torchs=True)
+    return None if text is None else _redact_paths(text, is_torchs=True)
 
 
-@functools.lru_cache(4_096)
-def _redact_parts(text: str, is_torchs: bool) -> str | None:
-    call = _parse(f"_({text}\n)")
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_":
+@cache_short(4_096)
+def _redact_paths(text: str, is_torchs: bool) -> str | None:
+    expression = parse_expression(f"_({text}\n)", is_torchs)
+    if expression is None or expression.objects:
         return None
-    # torch's symbols are named in front of their source: `s0 = L['x'].size()[0], s1 = L['n']`.
-    named = [part for part in call.keywords if is_torchs and _SYMBOL.fullmatch(part.arg or "")]
-    if len(named) < len(call.keywords):
+    match expression.node:
+        # torch's symbols are named in front of their source: `s0 = L['x'].size()[0], s1 = L['n']`.
+        case ast.Call(ast.Name("_"), args, named) if all(_is_symbol(part.arg) and is_torchs for part in named):
+            found = [("", part) for part in args] + [(f"{part.arg} = ", part.value) for part in named]
+        case _:
+            return None
+    paths = [expression.read_path(node) for _, node in found]
+    shown = [path and _redact_path(path, is_torchs) for path in paths]
+    if None in shown:
         return None
-    try:
-        parts = [ast.unparse(_redact_path(part, is_torchs)) for part in call.args]
-        parts += [f"{part.arg} = {ast.unparse(_redact_path(part.value, is_torchs))}" for part in named]
-    except (_IsPrivate, RecursionError):
-        return None
-    return ", ".join(parts) or None
+    return ", ".join(f"{name}{path.torch_text}" for (name, _), path in zip(found, shown, strict=True) if path) or None
 
 
-def _parse(text: str) -> ast.expr | None:
-    if len(text) > _MAX_SOURCE:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns of escapes that it does not know.
-            return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _redact_path(path: Path, is_torchs: bool) -> Path | None:
+    """The path without the user's keys; None if nothing of it may be shown."""
+    # Names of the program are keys of locals, of globals, and of the attributes of a module.
+    holds_names = is_torchs and path.scope == "G" and path.root.startswith("__builtins_dict__")
+    steps = []
+    for step in path.steps:
+        key = step.value
+        is_name = holds_names and isinstance(key, str) and key.isidentifier()
+        holds_names = is_torchs and step.kind == "attr" and key in MEMBER_DICTS
+        if not all(map(_is_index, step.arguments)):
+            return None
+        is_shown = step.kind != "item" or is_name or _is_index(key)
+        steps.append(step if is_shown else Step("item", "..." if isinstance(key, str) else Opaque("...")))
+    root = path.root if not path.scope or path.root.isidentifier() else "..."
+    return None if path.scope == "function" else Path(root, path.scope, tuple(steps))
 
 
-def _redact_path(node: ast.expr, is_torchs: bool) -> ast.expr:
-    match node:
-        case ast.Name():
-            return node
-        case ast.Attribute(value, attr):
-            return ast.Attribute(_redact_path(value, is_torchs), attr)
-        case ast.Subscript(value, key):
-            is_shown = _is_index(key) or (is_torchs and _holds_names(value) and _is_identifier(key))
-            shown = key if is_shown else ast.Constant("..." if _is_text(key) else ...)
-            return ast.Subscript(_redact_path(value, is_torchs), shown)
-        case ast.Call(func, args, []):
-            passed = [arg if _is_index(arg) else _redact_path(arg, is_torchs) for arg in args]
-            return ast.Call(_redact_path(func, is_torchs), passed, [])
-    raise _IsPrivate
+def _is_symbol(name: str | None) -> bool:
+    return _SYMBOL.fullmatch(name or "") is not None
 
 
-def _holds_names(node: ast.expr) -> bool:
-    """True for what has names of the program as keys: locals, globals, and the attributes of a module."""
-    match node:
-        case ast.Name("L" | "G") | ast.Attribute(_, "_modules" | "_parameters" | "_buffers" | "__dict__"):
-            return True
-        case ast.Subscript(ast.Name("G"), ast.Constant(str() as name)):
-            return name.startswith("__builtins_dict__")
-    return False
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _is_identifier(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
-
-
-def _is_index(node: ast.expr) -> bool:
+def _is_index(key: object) -> bool:
     """True for a key or an argument that is no data of the user's: a small integer, None, True or False."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    if not isinstance(node, ast.Constant):
-        return False
-    value = node.value
-    return value is None or (isinstance(value, int) and abs(value) < 10**_MAX_DIGITS)
+    return key is None or (isinstance(key, int) and abs(key) < 10**_MAX_DIGITS)
 
 
 # The plan

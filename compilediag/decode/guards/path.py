@@ -63,7 +63,7 @@ ANY = Opaque("*")
 _LIST = Step("function", "list")
 
 #: Attributes that hold the members of a module or an object. Users write an item of them as an attribute.
-_MEMBER_DICTS = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
+MEMBER_DICTS = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
 _ITEM, _ATTRIBUTE, _SAME = "{0}[{1}]", "{0}.{1}", "{0}"
 #: Functions in torch's names of values, and the same as users write it.
 _FUNCTIONS = {
@@ -319,7 +319,7 @@ def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ..
     """The text with the next step, and the steps after it. A few pairs of steps are one to the user."""
     (kind, value, arguments), *rest = steps
     following = steps[1] if rest else Step("")
-    if kind == "attr" and value in _MEMBER_DICTS and following.kind == "item" and type(following.value) is str:
+    if kind == "attr" and value in MEMBER_DICTS and following.kind == "item" and type(following.value) is str:
         return text + _spell_member(following.value), steps[2:]
     if (text, kind, value) == ("os.environ", "attr", "_data") and type(following.value) is bytes:
         return f"{text}[{following.value.decode(errors='replace')!r}]", steps[2:]
