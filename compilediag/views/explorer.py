@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, TypeVar, cast
 
 from ..decode.guards.guard_text import parse_guard
 from ..decode.guards.guard_tree_text import ObjectNames, TreeLine, describe_guard, parse_tree_line, split_tree
 from ..decode.guards.path import format_expression
+from ..diagnosis.evidence import sum_known
 from ..diagnosis.rules.break_even import CallTally, EntryWorth
 from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
 from ..formatting import format_names
@@ -33,7 +34,6 @@ from .page_types import (
     GuardDescription,
     GuardDocument,
     PackedDocument,
-    PackedList,
     RecompileDocument,
 )
 
@@ -55,7 +55,7 @@ class ExplorerDocuments:
         self._functions: dict[FunctionKey, _FunctionEvents] = {}
         self._by_compile: dict[str, _FunctionEvents] = {}
         self._failures: dict[str, list[GuardFailure]] = defaultdict(list)
-        self._costs = _CompileIndex()
+        self._facts: dict[str, _CompileFacts] = defaultdict(_CompileFacts)
         self._tree_lines: dict[str, SharedTreeLines] = defaultdict(SharedTreeLines)
         self._counted_pids: set[int | None] = set()
 
@@ -79,7 +79,8 @@ class ExplorerDocuments:
     def add_tree(self, artifact: Artifact, text: str) -> list[Any]:
         """The row of an entry's guard tree: [event id, key of its lines, the lines that are new, runs of lines]."""
         if artifact.compile_key is not None:
-            self._costs.add_tree(artifact)
+            facts = self._facts[artifact.compile_key]
+            facts.tree = max(artifact.event_id or 0, facts.tree or 0)
             self._mark_changed(artifact.compile_key)
         frame = f"{artifact.rank}|{artifact.pid}|{(artifact.compile_id or '').rpartition('/')[0]}"
         fresh, runs = self._tree_lines[frame].add_tree(text)
@@ -95,14 +96,26 @@ class ExplorerDocuments:
         return [self._make_document(function) for function in self._functions.values()]
 
     def _add_compile(self, event: Compile) -> None:
-        self._costs.add_compile(event)
-        if event.trigger == "lazy_backward":
-            if event.compile_key is not None:
+        is_backward = event.trigger == "lazy_backward"
+        if event.compile_key is not None:
+            facts = self._facts[event.compile_key]
+            if not is_backward and facts.first is None:
+                facts.first = event.event_id
+            if event.duration_s is not None:
+                facts.seconds = (facts.seconds or 0.0) + event.duration_s
+            if is_backward:
                 self._mark_changed(event.compile_key)
-            return
-        function = self._find_function(event)
-        function.compiles.append(event)
-        self._remember(event, function)
+        if not is_backward:
+            function = self._find_function(event)
+            function.compiles.append(event)
+            self._remember(event, function)
+
+    def _get_facts(self, compile: Compile | None) -> _CompileFacts:
+        """What is known of a frame's compile; of another compile that belongs to it, its own seconds."""
+        if compile is None:
+            return _CompileFacts()
+        facts = self._facts.get(compile.compile_key or "", _CompileFacts())
+        return facts if facts.first == compile.event_id else replace(facts, seconds=compile.duration_s)
 
     def _find_function(self, event: PlacedEvent) -> _FunctionEvents:
         key = (event.rank, event.pid, event.file, event.line, event.function)
@@ -125,10 +138,9 @@ class ExplorerDocuments:
         recompiles = sorted(function.recompiles.values(), key=lambda event: (event.time_ns, event.event_id or 0))
         rows = [self._make_row(event, entries, guards) for event in keep_latest(recompiles)]
         row_documents = [row.document for row in rows]
-        calls = FunctionCalls(function.calls, entries, function.pid in self._counted_pids)
-        entry_documents = entries.make_documents(row_documents, self._costs, calls)
-        lost = [event.lost_s for event in recompiles if event.lost_s is not None]
         rank, pid, file, line, name = function.key
+        calls = FunctionCalls(function.calls, entries, pid in self._counted_pids)
+        entry_documents = entries.make_documents(row_documents, self._get_facts, calls)
         return {
             "rank": rank,
             "pid": pid,
@@ -137,7 +149,7 @@ class ExplorerDocuments:
             "function": name,
             "compiles": len(function.compiles),
             "recompiles": len(recompiles),
-            "lost_s": sum(lost) if lost else None,
+            "lost_s": sum_known(event.lost_s for event in recompiles),
             "eager": calls.describe_eager(),
             "once": calls.find_called_once(entry_documents),
             "entries": entry_documents,
@@ -159,6 +171,7 @@ class ExplorerDocuments:
             failed.setdefault(entry, {}).setdefault(guard, cell)
         main = guards.add(event) if event.guard_source or event.guard_kind else None
         has_closest = bool(event.closest_compile_id or event.closest_compile_key)
+        checked = event.entries_checked or 0
         return GridRow(
             {
                 "event": event.event_id or 0,
@@ -171,7 +184,7 @@ class ExplorerDocuments:
                 "expected": event.expected,
                 "now": event.actual,
                 "entries_checked": event.entries_checked,
-                "others": _count_others(event),
+                "others": checked - (checked if event.entries_analyzed is None else event.entries_analyzed),
                 "lost_s": event.lost_s,
             },
             actual,
@@ -179,58 +192,29 @@ class ExplorerDocuments:
         )
 
 
-def _count_others(event: Recompile) -> int:
-    """The entries that were checked but not analyzed."""
-    checked = event.entries_checked or 0
-    return checked - (checked if event.entries_analyzed is None else event.entries_analyzed)
-
-
+@dataclass
 class _FunctionEvents:
     """All events of one function in one process."""
 
-    def __init__(self, key: FunctionKey, event_id: int):
-        self.key = key
-        self.id = event_id
-        self.compiles: list[Compile] = []
-        self.recompiles: dict[int, Recompile] = {}
-        self.calls: list[Calls] = []
-        self.is_changed = True
-
-    @property
-    def pid(self) -> int | None:
-        return self.key[1]
+    key: FunctionKey
+    id: int
+    compiles: list[Compile] = field(default_factory=list)
+    recompiles: dict[int, Recompile] = field(default_factory=dict)
+    calls: list[Calls] = field(default_factory=list)
+    is_changed: bool = True
 
 
-class _CompileIndex:
-    """The seconds and guard trees of compiles, by compile key."""
+@dataclass
+class _CompileFacts:
+    """What is known of all compiles with one key: a frame and its backward.
 
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-        self._first: dict[str, int | None] = {}
-        self._trees: dict[str, int] = {}
+    `first` is the event id of the frame's compile, `seconds` are those of all, `tree` is the event id of the guard tree
+    of the entry that was made.
+    """
 
-    def add_compile(self, event: Compile) -> None:
-        key = event.compile_key
-        if key is None:
-            return
-        if event.trigger != "lazy_backward":
-            self._first.setdefault(key, event.event_id)
-        if event.duration_s is not None:
-            self._seconds[key] = self._seconds.get(key, 0.0) + event.duration_s
-
-    def add_tree(self, event: Artifact) -> None:
-        if event.compile_key is not None:
-            self._trees[event.compile_key] = max(event.event_id or 0, self._trees.get(event.compile_key, 0))
-
-    def get_seconds(self, compile: Compile) -> float | None:
-        """The s of a frame's compile with its backward; of another compile that belongs to it, its own s."""
-        if compile.compile_key is None or self._first.get(compile.compile_key) != compile.event_id:
-            return compile.duration_s
-        return self._seconds.get(compile.compile_key)
-
-    def get_tree(self, compile: Compile) -> int | None:
-        """The event id of the guard tree of the entry that a compile made."""
-        return None if compile.compile_key is None else self._trees.get(compile.compile_key)
+    first: int | None = None
+    seconds: float | None = None
+    tree: int | None = None
 
 
 def make_documents(data: Rows, has_every_guard: bool) -> list[FunctionDocument]:
@@ -248,12 +232,12 @@ LISTS = ("entries", "rows", "guards")
 
 def _pack_document(document: FunctionDocument) -> PackedDocument:
     """A document for the page: each list as the names of its columns, once, and its rows."""
-    lists = {part: _pack_list(document[part]) for part in LISTS}  # type: ignore[literal-required]
+    items: dict[str, list[dict[str, Any]]] = {part: document[part] for part in LISTS}  # type: ignore[literal-required]
+    lists = {
+        part: ([*found[0]], [[*item.values()] for item in found]) if found else ([], [])
+        for part, found in items.items()
+    }
     return cast(PackedDocument, {**document, **lists})
-
-
-def _pack_list(items: list[dict[str, Any]]) -> PackedList:
-    return (list(items[0]), [list(item.values()) for item in items]) if items else ([], [])
 
 
 # The cache entries of one function: those compiled during the watch, and older ones that failed or were called
@@ -304,24 +288,27 @@ class FunctionEntries:
         return None if compile_key is None else self._by_key.get(compile_key)
 
     def make_documents(
-        self, rows: Sequence[RecompileDocument], costs: _CompileIndex, calls: FunctionCalls
+        self,
+        rows: Sequence[RecompileDocument],
+        get_facts: Callable[[Compile | None], _CompileFacts],
+        calls: FunctionCalls,
     ) -> list[EntryDocument]:
         """The documents of all entries; `rows` are the function's recompiles in order of time."""
         made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
         order, failed = _find_lookup_order(rows, len(self._compiles)), _count_failures(rows)
         documents: list[EntryDocument] = []
         for number, compile in enumerate(self._compiles):
-            seconds = costs.get_seconds(compile) if compile else None
+            facts = get_facts(compile)
             documents.append(
                 {
                     "event": compile.event_id if compile else None,
                     "compile_id": self._compile_ids[number],
                     "made_at": made_at.get(number),
-                    "seconds": seconds,
-                    "tree": costs.get_tree(compile) if compile else None,
+                    "seconds": facts.seconds,
+                    "tree": facts.tree,
                     "order": order.get(number),
                     "failed": failed.get(number, []),
-                    **calls.describe(number, seconds),
+                    **calls.describe(number, facts.seconds),
                     "time": to_ms(compile.time_ns) if compile else None,
                     "guard_count": compile.guard_count if compile else None,
                     "guard_latency_us": compile.guard_latency_us if compile else None,
@@ -389,26 +376,16 @@ def _find_lookup_order(rows: Sequence[RecompileDocument], count: int) -> Mapping
     return {entry: turn for turn, entry in enumerate(dict.fromkeys([*newest, *order]), 1)}
 
 
-@dataclass
-class _FailureCount:
-    expected: str | None
-    recompiles: int = 0
-    fail_count: int | None = None
-
-
 def _count_failures(rows: Iterable[RecompileDocument]) -> Mapping[int, list[GuardCount]]:
     """Entry -> the guards that failed in it."""
-    counts: dict[int, dict[int, _FailureCount]] = defaultdict(dict)
+    counts: dict[int, dict[int, GuardCount]] = defaultdict(dict)
     for row in rows:
         for entry, failures in row["cells"]:
             for failure in failures:
-                count = counts[entry].setdefault(failure.guard, _FailureCount(failure.expected))
-                count.recompiles += 1
-                count.fail_count = failure.fail_count if failure.fail_count is not None else count.fail_count
-    return {
-        entry: [GuardCount(guard, c.recompiles, c.fail_count, c.expected) for guard, c in by_guard.items()]
-        for entry, by_guard in counts.items()
-    }
+                before = counts[entry].get(failure.guard, GuardCount(failure.guard, 0, None, failure.expected))
+                latest = before.fail_count if failure.fail_count is None else failure.fail_count
+                counts[entry][failure.guard] = before._replace(recompiles=before.recompiles + 1, fail_count=latest)
+    return {entry: list(by_guard.values()) for entry, by_guard in counts.items()}
 
 
 # Its guards: their values over time, the user's line, and what failed together with each of them
@@ -472,7 +449,8 @@ class GuardList:
                 **_collect_values(number, guard, rows, entries),
                 **_find_company(number, rows, names, has_every_guard),
                 "recompiles": sum(row.has_failed(number) for row in rows),
-                "lost_s": _sum_lost(number, rows),
+                # The seconds of the recompiles that this guard was the reason for.
+                "lost_s": sum_known(row.document["lost_s"] for row in rows if row.document["guard"] == number),
             }
             for number, guard in enumerate(self._guards)
         ]
@@ -580,13 +558,6 @@ class _ValueList:
             number = float(label) if _NUMBER.fullmatch(label) else None
             self.listed.append((label, number if number is not None and math.isfinite(number) else None))
         return self._numbers[label]
-
-
-def _sum_lost(number: int, rows: Iterable[GridRow]) -> float | None:
-    """Seconds of the recompiles that this guard was the reason for."""
-    lost = [row.document["lost_s"] for row in rows if row.document["guard"] == number]
-    known = [seconds for seconds in lost if seconds is not None]
-    return sum(known) if known else None
 
 
 def _find_company(number: int, rows: Iterable[GridRow], names: Sequence[str], has_every_guard: bool) -> Company:

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..decode.guards.path import format_expression
 from ..diagnosis import explain_gaps, find_gaps
+from ..diagnosis.evidence import get_place, group_by, sum_seconds
 from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan import describe_plan
 from ..document import Block, Code, Items, Para, Part, Place, Section, Table, fit, to_markdown
@@ -229,8 +230,6 @@ def _make_trace_event(row: Event) -> TraceEvent:
 MAX_SIZE = 60_000
 #: The first of `document.LIMITS` that is tried: 40 rows of a table, items of a list.
 FIRST_LIMIT = 2
-#: What one guard changed: function, file, line, guarded value, kind of guard.
-Change = tuple[str | None, str | None, int | None, str | None, str | None]
 
 
 def make_markdown(data: SessionData, redact: bool = True) -> str:
@@ -288,9 +287,7 @@ def _describe_environment(meta: dict[str, Any]) -> Table:
 
 def _describe_recompiles(data: Rows) -> list[Block]:
     """One row per guard of a function that failed first, most seconds first."""
-    groups: dict[Change, list[Recompile]] = defaultdict(list)
-    for row in data.rows(Recompile):
-        groups[row.function, row.file, row.line, row.guard_source, row.guard_kind].append(row)
+    groups = group_by(data.rows(Recompile), lambda row: (*get_place(row), row.guard_source, row.guard_kind))
     ordered = sorted(groups.values(), key=lambda rows: (-_sum_lost(rows), -len(rows)))
     blocks: list[Block] = []
     if ordered:
@@ -307,7 +304,7 @@ def _describe_recompiles(data: Rows) -> list[Block]:
 
 
 def _sum_lost(rows: list[Recompile]) -> float:
-    return sum(row.lost_s or 0.0 for row in rows)
+    return sum_seconds(row.lost_s for row in rows)
 
 
 def _make_row(rows: list[Recompile]) -> tuple[str | Para, ...]:

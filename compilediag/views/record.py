@@ -11,13 +11,13 @@ lower than first compiles, so color is not the only sign.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..diagnosis.evidence import group_by, sum_seconds
 from ..diagnosis.finding import describe_finding
 from ..diagnosis.plan.plan import describe_plan
 from ..document import Block, CodeBlock, Drawing, Items, Lines, Para, Section, shorten, to_html
@@ -62,12 +62,22 @@ class WidgetTexts:
 
 
 def make_dashboard_texts(data: SessionData) -> WidgetTexts:
-    """The texts of a session's dashboard."""
+    """The texts of a session's dashboard. The summary of a watch that runs is not its last word."""
 
     def make_text() -> str:
-        return _format_running(data) if data.state == "watching" else format_summary(data)
+        if data.state != "watching":
+            return format_summary(data)
+        if not data.rows(Compile):
+            return f"{_WATCHING}. Nothing was compiled so far.\n"
+        return f"{_WATCHING}. So far:\n\n{format_summary(data)}"
 
-    return WidgetTexts(make_text, lambda name: _make_record(data, name))
+    def make_record(name: str) -> dict[str, str]:
+        with data.settled():
+            results, meta, compiles = collect_results(data), data.meta, data.rows(Compile)
+        html = to_html(describe_record(results, meta, compiles), f"cdiag-record {name}")
+        return {"text/plain": format_results(results, UTF_8), "text/html": html}
+
+    return WidgetTexts(make_text, make_record)
 
 
 def make_plain_texts(make_text: Callable[[], str]) -> WidgetTexts:
@@ -80,48 +90,23 @@ def make_plain_texts(make_text: Callable[[], str]) -> WidgetTexts:
     return WidgetTexts(make_text, make_record)
 
 
-@dataclass(frozen=True)
-class RecordFacts:
-    """What a record shows: results, facts about the session (`SessionData.meta`), and its compiles."""
-
-    results: SessionResults
-    meta: dict[str, Any]
-    compiles: Sequence[Compile]
-
-
-def _make_record(data: SessionData, name: str) -> dict[str, str]:
-    with data.settled():
-        facts = RecordFacts(collect_results(data), data.meta, data.rows(Compile))
-    return {
-        "text/plain": format_results(facts.results, UTF_8),
-        "text/html": to_html(describe_record(facts), f"cdiag-record {name}"),
-    }
-
-
-def _format_running(data: SessionData) -> str:
-    """The summary of a watch that runs, which is not its last word."""
-    if not data.rows(Compile):
-        return f"{_WATCHING}. Nothing was compiled so far.\n"
-    return f"{_WATCHING}. So far:\n\n{format_summary(data)}"
-
-
 # The document
 
 
-def describe_record(facts: RecordFacts) -> Section:
+def describe_record(results: SessionResults, meta: dict[str, Any], compiles: Sequence[Compile]) -> Section:
     """The plan with the block to paste, the totals, the findings that are not in it, and each function's compiles."""
-    results, plan = facts.results, facts.results.plan
+    plan = results.plan
     shown = (
         [shorten(describe_plan(plan, with_code=True), MAX_ITEMS, MAX_CHARS)] if plan.recompiles or plan.costs else []
     )
     headline, *others = format_totals(results.totals, results.missing)
-    facts_line = f"<p><small>{escape(_describe_recording(facts.meta))}</small></p>"
+    facts_line = f"<p><small>{escape(_describe_recording(meta))}</small></p>"
     return Section(
         *shown,
         Lines(Para(headline, strong=True), *others),
         *_list_findings(results),
         *describe_gaps(results.gaps),
-        Drawing(lambda rows: format_timeline(facts.compiles, rows)),
+        Drawing(lambda rows: format_timeline(compiles, rows)),
         Drawing(lambda rows: facts_line),
     )
 
@@ -170,28 +155,16 @@ _SVG = (
 _LEFT = ' style="text-align:left"'
 
 
-@dataclass
-class _Lane:
-    """The compiles of one function."""
-
-    name: str
-    compiles: list[Compile] = field(default_factory=list)
-
-    @property
-    def seconds(self) -> float:
-        return sum(row.duration_s or 0 for row in self.compiles)
-
-
 def format_timeline(compiles: Sequence[Compile], limit: int) -> str:
     """The timeline as HTML; the `limit` functions that took most time, in the order of their first compile."""
     if not compiles or not limit:
         return ""
-    lanes = _make_lanes(compiles)
-    costs = sorted(lanes, key=lambda lane: -lane.seconds)
-    shown = {id(lane) for lane in costs[:limit]}
+    ordered = sorted(compiles, key=lambda row: row.time_ns)
+    lanes = group_by(ordered, lambda row: (row.rank, row.function, row.file, row.line))
+    shown = sorted(lanes, key=lambda function: -sum_seconds(row.duration_s for row in lanes[function]))[:limit]
     begin_ns = min(row.time_ns for row in compiles)
     span_s = max((row.time_ns - begin_ns) / 1e9 + (row.duration_s or 0) for row in compiles)
-    rows = "".join(_format_lane(lane, begin_ns, span_s) for lane in lanes if id(lane) in shown)
+    rows = "".join(_format_lane(own, begin_ns, span_s) for function, own in lanes.items() if function in shown)
     rest = len(lanes) - len(shown)
     more = f"<p>{format_amount(rest, 'function')} with less compile time not shown.</p>" if rest else ""
     head = "".join(
@@ -199,16 +172,6 @@ def format_timeline(compiles: Sequence[Compile], limit: int) -> str:
         for text in ("Function", f"Compiles over {format_seconds(span_s)}: {_format_legend(compiles)}", "Compile time")
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
-
-
-def _make_lanes(compiles: Iterable[Compile]) -> list[_Lane]:
-    lanes: dict[object, _Lane] = {}
-    for row in sorted(compiles, key=lambda row: row.time_ns):
-        key = (row.rank, row.function, row.file, row.line)
-        if key not in lanes:
-            lanes[key] = _Lane(format_line(format_function(row.function, row.file, row.line), MAX_FUNCTION))
-        lanes[key].compiles.append(row)
-    return list(lanes.values())
 
 
 def _format_legend(compiles: Iterable[Compile]) -> str:
@@ -223,16 +186,17 @@ def _get_kind(row: Compile) -> str:
     return "recompile" if row.is_recompile else "first"
 
 
-def _format_lane(lane: _Lane, begin_ns: int, span_s: float) -> str:
-    bars: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row in lane.compiles:
-        bars[_get_kind(row)].append(_place_bar(row, begin_ns, span_s))
-    shapes = f"<path d='M0 {HEIGHT - 1}h{WIDTH}v1H0z' fill='#888'/>" + "".join(
-        _draw(kind, _merge(bars[kind])) for kind in COLORS if bars[kind]
-    )
-    amount = f"{format_seconds(lane.seconds)} in {format_amount(len(lane.compiles), 'compile')}"
-    image = _format_image(shapes, WIDTH, _describe_lane(lane, begin_ns))
-    return f"<tr><td{_LEFT}>{escape(lane.name)}</td><td{_LEFT}>{image}</td><td{_LEFT}>{amount}</td></tr>"
+def _format_lane(compiles: Sequence[Compile], begin_ns: int, span_s: float) -> str:
+    """The row of a function."""
+    bars = group_by(compiles, _get_kind)
+    merged = {kind: _merge(_place_bar(row, begin_ns, span_s) for row in own) for kind, own in bars.items()}
+    drawn = "".join(_draw(kind, merged[kind]) for kind in COLORS if kind in merged)
+    shapes = f"<path d='M0 {HEIGHT - 1}h{WIDTH}v1H0z' fill='#888'/>{drawn}"
+    image = _format_image(shapes, WIDTH, _describe_lane(compiles, begin_ns))
+    first, seconds = compiles[0], sum_seconds(row.duration_s for row in compiles)
+    name = format_line(format_function(first.function, first.file, first.line), MAX_FUNCTION)
+    amount = f"{format_seconds(seconds)} in {format_amount(len(compiles), 'compile')}"
+    return f"<tr><td{_LEFT}>{escape(name)}</td><td{_LEFT}>{image}</td><td{_LEFT}>{amount}</td></tr>"
 
 
 def _place_bar(row: Compile, begin_ns: int, span_s: float) -> tuple[int, int]:
@@ -266,13 +230,13 @@ def _format_image(shapes: str, width: int, text: str) -> str:
     return f'<img src="data:image/svg+xml,{source}" width="{width}" height="{HEIGHT}" alt="{escape(text)}">'
 
 
-def _describe_lane(lane: _Lane, begin_ns: int) -> str:
+def _describe_lane(compiles: Sequence[Compile], begin_ns: int) -> str:
     """When each compile began and how long it took, for those who do not see the picture."""
     words = {"first": "compile", "recompile": "recompile", "failed": "failed compile"}
     listed = [
         f"{words[_get_kind(row)]} after {format_seconds((row.time_ns - begin_ns) / 1e9)}: "
         f"{format_seconds(row.duration_s)}"
-        for row in lane.compiles[:DESCRIBED]
+        for row in compiles[:DESCRIBED]
     ]
-    rest = len(lane.compiles) - len(listed)
+    rest = len(compiles) - len(listed)
     return "; ".join(listed) + (f"; and {rest} more" if rest else "")

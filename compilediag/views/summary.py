@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,13 +72,15 @@ def format_results(results: SessionResults, encoding: str | None = None) -> str:
 def describe_summary(results: SessionResults) -> Section:
     """The plan, if something recompiled, the totals, the findings with what to do, and what was not collected."""
     plan, findings = results.plan, results.findings
-    pointers = [_point_to_example(findings), _point_to_more(findings)]
+    rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
+    example = [f"A worked example: compilediag example {rule}"] if rule else []
+    more = 'session.recompiles, session.report("report.html")' if findings else "session.compiles"
     return Section(
         *([describe_plan(plan)] if plan.recompiles else []),
         Section(*format_totals(results.totals, results.missing)),
         _list_findings(results, [_describe_finding(finding, plan) for finding in findings[:SHOWN]]),
         Section(*describe_gaps(results.gaps)),
-        Section(*filter(None, pointers)),
+        Section(*example, f"More: session.dashboard(), {more}"),
     )
 
 
@@ -139,17 +141,6 @@ def describe_gaps(gaps: Mapping[str, str]) -> list[Block]:
     return [Items([[sentence] for sentence in sentences], "plain")]
 
 
-def _point_to_more(findings: Sequence[Finding]) -> str:
-    if not findings:
-        return "More: session.dashboard(), session.compiles"
-    return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
-
-
-def _point_to_example(findings: Sequence[Finding]) -> str:
-    rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
-    return f"A worked example: compilediag example {rule}" if rule else ""
-
-
 # Totals
 
 
@@ -166,95 +157,56 @@ def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: fl
 
 def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
     """The totals as two or three lines, which are not wrapped."""
-    usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
-    rare = (
-        _format_tuning(totals, missing),
-        _format_graphs(totals, missing),
-        _format_refused(totals, missing),
-        _format_calls(totals),
-        _format_vllm(totals),
-        _format_ranks(totals),
-    )
     counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
-    lines = (format_headline(*counts, missing), "; ".join(usual), "; ".join(filter(None, rare)))
+    usual, rare = _list_usual(totals, missing), _list_rare(totals, missing)
+    lines = (format_headline(*counts, missing), "; ".join(usual), "; ".join(rare))
     return [line for line in lines if line]
 
 
-def _format_caches(totals: TotalsDict, missing: Set[str]) -> str:
-    seen = totals["cache_hits"] + totals["cache_misses"]
-    if "compile_caches" in missing and not seen:
-        return "cache lookups not collected"
-    partly = "cache lookups partly collected: " if "compile_caches" in missing else ""
-    saved = f" saved {format_seconds(totals['cache_saved_s'])}" if totals["cache_hits"] else ""
+def _list_usual(totals: TotalsDict, missing: Set[str]) -> Iterator[str]:
+    """Cache lookups, graph breaks and the overhead: every program has them, if only as zeros."""
     hits, misses = totals["cache_hits"], totals["cache_misses"]
-    return f"{partly}{format_amount(hits, 'cache hit')}{saved}, {format_amount(misses, 'miss', 'misses')}"
-
-
-def _format_breaks(totals: TotalsDict, missing: Set[str]) -> str:
+    if "compile_caches" in missing and not hits + misses:
+        yield "cache lookups not collected"
+    else:
+        partly = "cache lookups partly collected: " if "compile_caches" in missing else ""
+        saved = f" saved {format_seconds(totals['cache_saved_s'])}" if hits else ""
+        yield f"{partly}{format_amount(hits, 'cache hit')}{saved}, {format_amount(misses, 'miss', 'misses')}"
     breaks = format_amount(totals["graph_breaks"], "graph break")
     limits = f", {format_amount(totals['limit_hits'], 'recompile limit')} reached" if totals["limit_hits"] else ""
-    return ("graph breaks not collected" if "graph_breaks" in missing else breaks) + limits
+    yield ("graph breaks not collected" if "graph_breaks" in missing else breaks) + limits
+    share = f" ({format_share(totals['own_share'])})" if totals["own_share"] is not None else ""
+    yield f"compilediag overhead {format_seconds(totals['own_s'])}{share}"
 
 
-def _format_overhead(totals: TotalsDict) -> str:
-    share = totals["own_share"]
-    return f"compilediag overhead {format_seconds(totals['own_s'])}" + (
-        f" ({format_share(share)})" if share is not None else ""
-    )
-
-
-def _format_tuning(totals: TotalsDict, missing: Set[str]) -> str:
-    """Empty if nothing was tuned: most programs tune nothing."""
-    if not totals["tuning_runs"]:
-        return ""
-    failed = f", {format_amount(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
-    least = "at least " if "autotune" in missing else ""
-    runs = format_amount(totals["tuning_runs"], "autotuning run")
-    return f"{least}{runs} took {format_seconds(totals['tuning_s'])}{failed}"
-
-
-def _format_graphs(totals: TotalsDict, missing: Set[str]) -> str:
-    """Empty if no CUDA graph was captured or skipped."""
-    counts = {
+def _list_rare(totals: TotalsDict, missing: Set[str]) -> Iterator[str]:
+    """What only some programs have; calls are left out unless an entry was called once, or a call fell back."""
+    least = {table: "at least " if table in missing else "" for table in ("autotune", "cudagraphs", "refused_calls")}
+    if totals["tuning_runs"]:
+        failed = f", {format_amount(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
+        runs = format_amount(totals["tuning_runs"], "autotuning run")
+        yield f"{least['autotune']}{runs} took {format_seconds(totals['tuning_s'])}{failed}"
+    graphs = {
         "captured": totals["graph_records"],
         "re-recorded": totals["graph_rerecords"],
         "skipped": totals["graph_skips"],
         "replayed": totals["graph_replays"],
     }
-    listed = ", ".join(f"{format_count(count)}x {action}" for action, count in counts.items() if count)
-    least = "at least " if "cudagraphs" in missing else ""
-    return f"CUDA graphs: {least}{listed}" if listed else ""
-
-
-def _format_refused(totals: TotalsDict, missing: Set[str]) -> str:
-    """Empty if torch refused no call: only stances and `aot_compile` do."""
-    least = "at least " if "refused_calls" in missing else ""
-    return least + format_amount(totals["refused_calls"], "refused call") if totals["refused_calls"] else ""
-
-
-def _format_calls(totals: TotalsDict) -> str:
-    """Empty if calls were not counted, or every entry was called again and no call fell back to eager."""
-    parts = []
+    if listed := ", ".join(f"{format_count(count)}x {action}" for action, count in graphs.items() if count):
+        yield f"CUDA graphs: {least['cudagraphs']}{listed}"
+    if totals["refused_calls"]:
+        yield least["refused_calls"] + format_amount(totals["refused_calls"], "refused call")
     if once := totals["used_once"]:
         entries = format_amount(once, "entry was", "entries were")
-        parts.append(f"{entries} compiled and called once: {format_seconds(totals['used_once_s'])}")
+        yield f"{entries} compiled and called once: {format_seconds(totals['used_once_s'])}"
     if eager := totals["eager_calls"]:
-        parts.append(f"{format_amount(eager, 'call')} fell back to eager: {format_seconds(totals['eager_s'])}")
-    return "; ".join(parts)
-
-
-def _format_vllm(totals: TotalsDict) -> str:
-    if not totals["vllm_compiles"]:
-        return ""
-    pieces = format_amount(totals["vllm_compiles"], "compile of a piece", "compiles of pieces")
-    return f"vLLM: {pieces} took {format_seconds(totals['vllm_s'])}"
-
-
-def _format_ranks(totals: TotalsDict) -> str:
-    if not totals["ranks"]:
-        return ""
-    read = format_count(totals["ranks_read"] or 0)
-    return f"rows of {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
+        yield f"{format_amount(eager, 'call')} fell back to eager: {format_seconds(totals['eager_s'])}"
+    if totals["vllm_compiles"]:
+        pieces = format_amount(totals["vllm_compiles"], "compile of a piece", "compiles of pieces")
+        yield f"vLLM: {pieces} took {format_seconds(totals['vllm_s'])}"
+    if totals["ranks"]:
+        read = format_count(totals["ranks_read"] or 0)
+        yield f"rows of {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
 
 
 # The last line of a job
@@ -272,7 +224,10 @@ def format_closing_line(
         totals, missing, plan = compute_totals(data), find_gaps(data), make_plan(data)
         reasons = [state.reason for state in data.rows(SourceStatus) if state.reason_code == "lost" and state.reason]
     parts = [format_line(ending)] if ending else []
-    parts.append(_count_compiles(totals) if "compiles" not in missing else "compiles were not collected")
+    counts = (format_amount(totals["compiles"], "compile"), format_amount(totals["recompiles"], "recompile"))
+    compiled = f"{', '.join(counts)}, {format_seconds(totals['compile_s'])} compiling"
+    known = compiled if totals["compiles"] else "nothing was compiled"
+    parts.append("compiles were not collected" if "compiles" in missing else known)
     parts += [format_line(reason) for reason in reasons[:1]]
     saving = describe_saving(plan)
     where = None if path is None else shlex.quote(path)
@@ -292,13 +247,6 @@ def describe_saving(plan: Plan) -> str:
     if plan.seconds_saved:
         return f"{changes} save{ending} {format_seconds(plan.seconds_saved)}"
     return f"{changes} remove{ending} {plan.recompiles_saved} of {format_amount(plan.recompiles, 'recompile')}"
-
-
-def _count_compiles(totals: TotalsDict) -> str:
-    if not totals["compiles"]:
-        return "nothing was compiled"
-    counts = (format_amount(totals["compiles"], "compile"), format_amount(totals["recompiles"], "recompile"))
-    return f"{', '.join(counts)}, {format_seconds(totals['compile_s'])} compiling"
 
 
 # Sources

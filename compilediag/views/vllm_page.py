@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 
-from ..diagnosis.evidence import find_first, group_by
+from ..diagnosis.evidence import find_first, group_by, sum_known
 from ..events import Artifact, Rows, VllmCompile, VllmConfig
 from .page_types import PageVllmParts, VllmPart, VllmPiece, VllmRange, VllmText
 
@@ -27,7 +27,7 @@ class _Part:
     def __init__(self, config: VllmConfig, compiles: Sequence[VllmCompile]):
         self.config = config
         self.compiles = compiles
-        self.seconds = _sum(row.duration_s for row in compiles)
+        self.seconds = sum_known(row.duration_s for row in compiles)
         self.settings = {name: value for name, value in asdict(config).items() if name not in _OWN}
         #: Equal on all ranks that compile the part in the same way.
         self.signature = repr((self.settings, [(row.piece, row.range_start, row.range_end) for row in compiles]))
@@ -80,17 +80,17 @@ def _describe_range(sizes: Sizes, compiles: Sequence[VllmCompile], has_graphs: b
         "start": sizes[0],
         "end": sizes[1],
         "is_cudagraph_size": has_graphs and any(row.is_cudagraph_size for row in rows),
-        "seconds": _sum(row.duration_s for row in rows),
+        "seconds": sum_known(row.duration_s for row in rows),
     }
 
 
 def _describe_piece(name: str, rows: Sequence[VllmCompile], sizes: Sequence[Sizes]) -> VllmPiece:
     by_sizes = group_by(rows, _get_sizes)
-    seconds = {each: _sum(row.duration_s for row in found) for each, found in by_sizes.items()}
+    seconds = {each: sum_known(row.duration_s for row in found) for each, found in by_sizes.items()}
     return {
         "name": name,
         "graph_ops": find_first(row.graph_ops for row in rows),
-        "seconds": _sum(row.duration_s for row in rows),
+        "seconds": sum_known(row.duration_s for row in rows),
         "cells": [{"seconds": seconds[each]} if each in seconds else None for each in sizes],
     }
 
@@ -102,9 +102,3 @@ def _list_texts(texts: Iterable[Artifact], pieces: Iterable[str]) -> list[VllmTe
         if row.name in names and row.event_id is not None:
             found[row.name] = {"event_id": row.event_id, "name": row.name, "size": row.size}
     return [found[name] for name in names if name in found]
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of the known values; None if none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
