@@ -1,9 +1,10 @@
 """Writes the TypeScript types of what a page receives to stdout: `make docs`.
 
 The types of rows come from the columns that `compilediag/events/` and the group tables of the page declare, all others
-from the classes of `compilediag/views/page_types.py` that a patch contains.
+from the classes of `compilediag/views/page_types.py` that a patch contains, and the dataclasses that these name.
 """
 
+import dataclasses
 import types
 import typing
 from collections.abc import Iterator
@@ -60,8 +61,9 @@ def add_type(cls: typing.Any, found: dict[str, str]) -> None:
         return
     found[name] = ""  # A type can contain itself.
     hints = typing.get_type_hints(cls, include_extras=True)
-    if typing.is_typeddict(cls):
-        marks = {key: "?" for key in hints if key in cls.__optional_keys__ or is_optional(hints[key])}
+    if typing.is_typeddict(cls) or dataclasses.is_dataclass(cls):
+        optional = getattr(cls, "__optional_keys__", ())
+        marks = {key: "?" for key in hints if key in optional or is_optional(hints[key])}
         fields = [f"  {quote(key)}{marks.get(key, '')}: {write(hint, found)};" for key, hint in hints.items()]
         text = "\n".join([f"export interface {name} {{", *fields, "}\n"])
     else:
@@ -97,10 +99,10 @@ def write(hint: typing.Any, found: dict[str, str]) -> str:
     if origin in (typing.NotRequired, typing.Required):
         return write(args[0], found)
     if origin is typing.Annotated:
-        return str(args[1])
+        return args[1] if isinstance(args[1], str) else write(args[1], found)
     if origin in (typing.Union, types.UnionType):
         return " | ".join(dict.fromkeys(write(arg, found) for arg in args))
-    if origin is list:
+    if origin is list or (origin is tuple and args[1:] == (...,)):
         item = write(args[0], found)
         return f"({item})[]" if " | " in item else f"{item}[]"
     if origin is dict:

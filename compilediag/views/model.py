@@ -26,23 +26,10 @@ from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start
 from ..system.program import describe_command
 from .explorer import ExplorerDocuments, SourceLines
-from .page_rows import (
-    EXPLAINED,
-    MADE_OF,
-    PART_OF,
-    News,
-    PageRows,
-    add_group_tables,
-    get_all_event_columns,
-    get_group_columns,
-    to_ms,
-)
+from .page_rows import MADE_OF, News, PageRows, add_group_tables, get_columns, to_ms
 from .page_types import (
     Cell,
-    PageColumn,
-    PageExample,
     PageFinding,
-    PageLink,
     PageMeta,
     PagePanel,
     PagePatch,
@@ -134,7 +121,7 @@ class ViewModel:
                 **whole._collect(everything=True),
                 "seq": self.seq,
                 "reset": True,
-                "columns": _get_columns(),
+                "columns": get_columns(),
                 "feeds": add_group_tables({table: list(names) for table, names in FEEDS.items()}),
                 "made_of": MADE_OF,
             }
@@ -200,10 +187,12 @@ class ViewModel:
         if sent is not None and state == sent["state"] == "watching":
             return sent
         meta = self.data.meta
+        # A notebook whose server does not name it has the name of the kernel's launcher.
+        title = "notebook" if meta.get("title") == "ipykernel_launcher.py" else meta.get("title")
         return {
             "schema": SCHEMA,
             "state": state,
-            "title": None if self._redactor else _name_program(meta.get("title")),
+            "title": None if self._redactor else title,
             "detail": meta.get("detail"),
             "started_ms": _to_optional_ms(meta.get("created_ns")),
             "stopped_ms": _to_optional_ms(meta.get("stopped_ns")),
@@ -243,11 +232,15 @@ class _DiagnosedParts:
         if self._redactor is not None:
             plan = redact_plan(plan, self._redactor, data)
             findings = _leave_out_planned(findings, plan)
+        rules = sorted({finding.rule for finding in findings} | {step.rule for step in plan.steps})
+        examples, pages = load_examples(), {rule: find_torch_page(rule) for rule in rules}
+        # A redacted plan has no patch, because that contains lines of the user's files.
+        patch = plan.patch() if self._redactor is None else None
         self.parts = {
-            "findings": _describe_findings(findings, plan),
-            "plan": _describe_plan(plan, self._redactor is not None),
-            "examples": _describe_examples(findings, plan),
-            "torch_docs": _describe_torch_docs(findings, plan),
+            "findings": [_describe_finding(finding, plan) for finding in findings],
+            "plan": cast(PagePlan, {**plan.to_dict(), "patch": patch}),
+            "examples": {rule: asdict(examples[rule]) for rule in rules if rule in examples},
+            "torch_docs": {rule: {"title": page.title, "url": page.url} for rule, page in pages.items() if page},
         }
         whole = None if self._redactor is None else self._data
         if ranks := make_rank_page(data, self._data.state == "watching", whole):
@@ -273,10 +266,9 @@ class _RunningCompiles:
 
     def describe(self) -> list[RunningCompile]:
         """One dict per compile that runs."""
-        running = ((state, state.get("started_ns")) for state in self._data.progress())
-        return [self._describe(state, started_ns) for state, started_ns in running if started_ns is not None]
+        return [self._describe(state) for state in self._data.progress() if state.get("started_ns") is not None]
 
-    def _describe(self, state: dict[str, Any], started_ns: int) -> RunningCompile:
+    def _describe(self, state: dict[str, Any]) -> RunningCompile:
         file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
         function, line, trigger = (state.get(name) for name in ("function", "line", "trigger"))
         phases = state.get("phases") or []
@@ -289,57 +281,16 @@ class _RunningCompiles:
             "trigger": trigger,
             "phases": phases,
             "phase": phases[-1] if phases else None,
-            "started_ms": to_ms(started_ns),
+            "started_ms": to_ms(state["started_ns"]),
             "before_s": self._last_s.get((function, file, line, trigger)),
         }
-
-
-def _name_program(title: str | None) -> str | None:
-    """The program's name; a notebook whose server does not name it has the name of the kernel's launcher."""
-    return "notebook" if title == "ipykernel_launcher.py" else title
 
 
 def _to_optional_ms(time_ns: int | None) -> float | None:
     return None if time_ns is None else to_ms(time_ns)
 
 
-def _get_columns() -> dict[str, list[PageColumn]]:
-    """Table -> its columns on the page."""
-    columns = get_all_event_columns()
-    columns["cache_lookups"].append(EXPLAINED)
-    for table in MADE_OF.values():
-        columns[table].append(PART_OF)
-    return {**columns, **get_group_columns()}
-
-
 # Findings and plan
-
-
-def _describe_plan(plan: Plan, is_redacted: bool) -> PagePlan:
-    """The plan as plain values. A redacted plan has no patch, because that contains lines of the user's files."""
-    return cast(PagePlan, {**plan.to_dict(), "patch": None if is_redacted else plan.patch()})
-
-
-def _describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFinding]:
-    """The findings as plain values; each with the number of the step that fixes it."""
-    return [_describe_finding(finding, plan.find_step(finding), plan.has_cost(finding)) for finding in findings]
-
-
-def _describe_examples(findings: Iterable[Finding], plan: Plan) -> dict[str, PageExample]:
-    """Rule -> its worked example, for the rules of these findings and of the plan's steps."""
-    examples = load_examples()
-    rules = _list_rules(findings, plan)
-    return {rule: cast(PageExample, asdict(examples[rule])) for rule in rules if rule in examples}
-
-
-def _describe_torch_docs(findings: Iterable[Finding], plan: Plan) -> dict[str, PageLink]:
-    """Rule -> the page of torch's documentation about it, for the rules of these findings and of the plan's steps."""
-    pages = {rule: find_torch_page(rule) for rule in _list_rules(findings, plan)}
-    return {rule: {"title": page.title, "url": page.url} for rule, page in pages.items() if page is not None}
-
-
-def _list_rules(findings: Iterable[Finding], plan: Plan) -> list[str]:
-    return sorted({finding.rule for finding in findings} | {step.rule for step in plan.steps})
 
 
 def _leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:
@@ -352,7 +303,8 @@ def _leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]
     return [f for f in findings if f.rule == "recompile_limit" or not f.evidence or not planned.issuperset(f.evidence)]
 
 
-def _describe_finding(finding: Finding, step: int | None, is_cost: bool) -> PageFinding:
+def _describe_finding(finding: Finding, plan: Plan) -> PageFinding:
+    """The finding as plain values, with the number of the step that fixes it."""
     return {
         "rule": finding.rule,
         "title": finding.title,
@@ -366,8 +318,8 @@ def _describe_finding(finding: Finding, step: int | None, is_cost: bool) -> Page
         "line": finding.line,
         "evidence": list(finding.evidence),
         "values": [str(value) for value in finding.details],
-        "step": step,
-        "is_cost": is_cost,
+        "step": plan.find_step(finding),
+        "is_cost": plan.has_cost(finding),
     }
 
 

@@ -132,7 +132,7 @@ class EventGroup(Protocol):
     def add(self, event: Any) -> None:
         """Take one more event of the group."""
 
-    def as_dict(self) -> Mapping[str, object]:
+    def as_dict(self) -> Mapping[str, Any]:
         """The cells of its row; `time_ns` is shown as `time`."""
 
 
@@ -184,19 +184,13 @@ class GroupTable:
 
     def take_changed(self) -> list[list[object]]:
         """The rows that are new or changed since the last call, in the order of `COLUMNS`."""
-        rows = [self._mark_own(self._groups[key][1].as_dict()) for key in self._changed]
+        rows = []
+        for row in (self._groups[key][1].as_dict() for key in self._changed):
+            is_own = None if row["file"] is None else self._own.is_own(row["file"], row["function"])
+            cells = {**row, "time": to_ms(row["time_ns"]), "is_own": is_own}
+            rows.append([cells[name] for name in COLUMNS[self.name]])
         self._changed.clear()
-        names = ["time_ns" if name == "time" else name for name in COLUMNS[self.name]]
-        return [[to_ms(row[name]) if name == "time_ns" else row[name] for name in names] for row in rows]
-
-    def _mark_own(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        file = row["file"]
-        return {**row, "is_own": None if file is None else self._own.is_own(file, row["function"])}
-
-
-def get_group_columns() -> dict[str, list[PageColumn]]:
-    """The columns of all such tables, as the page gets them."""
-    return {table: [make_column(name, *spec) for name, spec in columns.items()] for table, columns in COLUMNS.items()}
+        return rows
 
 
 def add_group_tables(by_table: Mapping[str, V]) -> dict[str, V]:
@@ -207,33 +201,26 @@ def add_group_tables(by_table: Mapping[str, V]) -> dict[str, V]:
 # Columns: name, label, type (how the page formats a cell) and meaning
 
 NS_PER_MS = 1_000_000
-
-
-#: What event rows have in addition on the page: the first for lookups, the second for all that are part of a group.
-EXPLAINED: PageColumn = {"name": "explained", "label": "explained", "type": "list", "doc": "why the lookup missed"}
-PART_OF: PageColumn = {
-    "name": "part_of",
-    "label": "part of",
-    "type": "id",
-    "doc": "id of the group row that this event is part of",
-}
 #: How the page formats a column that has neither a unit nor user data of a known form.
 _TYPES = {"Int64": "int", "boolean": "bool", "json": "list", "datetime64[ns, UTC]": "time"}
 
 
-def make_column(name: str, type: str, doc: str) -> PageColumn:
-    """A column whose label is its name."""
+def get_columns() -> dict[str, list[PageColumn]]:
+    """Table -> its columns on the page: those that its documentation has, and what only the page has."""
+    tables = {table: table_columns(table) for table in BY_TABLE}
+    columns = {
+        table: [_make_column(name, _get_type(name, spec), spec["doc"]) for name, spec in specs.items()]
+        for table, specs in tables.items()
+    }
+    columns[CacheLookup.table].append(_make_column("explained", "list", "why the lookup missed"))
+    for table in MADE_OF.values():
+        columns[table].append(_make_column("part_of", "id", "id of the group row that this event is part of"))
+    groups = {table: [_make_column(name, *spec) for name, spec in specs.items()] for table, specs in COLUMNS.items()}
+    return {**columns, **groups}
+
+
+def _make_column(name: str, type: str, doc: str) -> PageColumn:
     return {"name": name, "label": name.replace("_", " "), "type": type, "doc": doc}
-
-
-def get_event_columns(table: str) -> list[PageColumn]:
-    """The columns of a table of events, as its documentation has them."""
-    return [make_column(name, _get_type(name, spec), spec["doc"]) for name, spec in table_columns(table).items()]
-
-
-def get_all_event_columns() -> dict[str, list[PageColumn]]:
-    """Table -> its columns, for all tables of events."""
-    return {table: get_event_columns(table) for table in BY_TABLE}
 
 
 def to_ms(time_ns: int) -> float:
@@ -389,7 +376,9 @@ class PageRows:
         for event in self._take_events(RefusedCall, news):
             key = event.compile_key or event.event_id
             before = self._refused.get(key)
-            changed[key] = self._refused[key] = _add_calls(before, event) if before else event
+            known = (before.count or 0) if before else 0
+            latest = replace(event, event_id=before.event_id, count=known + (event.count or 0)) if before else event
+            changed[key] = self._refused[key] = latest
         return make_rows(RefusedCall, list(changed.values()))
 
     def _read_states(self) -> list[PageRow]:
@@ -426,26 +415,18 @@ def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:
     return rows
 
 
-def _add_calls(before: RefusedCall, event: RefusedCall) -> RefusedCall:
-    return replace(event, event_id=before.event_id, count=(before.count or 0) + (event.count or 0))
-
-
 def _list_cell_changes(kind: type[Event], redactor: Redactor | None) -> list[tuple[int, Callable[[Any], Any]]]:
     """(index, function) of the columns whose stored cells are not what a page shows."""
     changes: list[tuple[int, Callable[[Any], Any]]] = [(1, to_ms)]
     for index, (name, spec) in enumerate(table_columns(kind.table).items()):
         if spec["dtype"] == "json":
-            changes.append((index, _parse_json))
+            changes.append((index, _skip_missing(json.loads)))
         elif spec["dtype"] == "boolean":
-            changes.append((index, _parse_bool))
+            changes.append((index, _skip_missing(bool)))
         if redactor is not None and (redact := redactor.get_change(kind, name)):
             changes.append((index, redact))
     return changes
 
 
-def _parse_json(cell: str | None) -> Any:
-    return None if cell is None else json.loads(cell)
-
-
-def _parse_bool(cell: int | None) -> bool | None:
-    return None if cell is None else bool(cell)
+def _skip_missing(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda cell: None if cell is None else change(cell)

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypedDict
 
+from ..diagnosis.ranks.rank_comparison import RankGroup, RankRow
+from ..diagnosis.registry import Example
+
+#: The fields of a dataclass as plain values: its own declaration has their types.
+ExampleValues: TypeAlias = Annotated[dict[str, Any], Example]
+RankValues: TypeAlias = Annotated[dict[str, Any], RankRow]
+RankGroupValues: TypeAlias = Annotated[dict[str, Any], RankGroup]
 #: The cells of an event, in the order of its table's columns. The first one is the event's id.
 PageRow: TypeAlias = Annotated[list[Any], "Cells"]
 
@@ -143,22 +150,6 @@ class PageFinding(TypedDict):
     is_cost: bool
 
 
-class PageExampleChange(TypedDict):
-    """A change of an example that works: what becomes of the recompiles, and a diff; "" if no change is needed."""
-
-    outcome: str
-    diff: str
-
-
-class PageExample(TypedDict):
-    """A worked example of a rule, see `compilediag.diagnosis.examples.Example`."""
-
-    symptom: str
-    program: str
-    printed: str
-    changes: list[PageExampleChange]
-
-
 class PageLink(TypedDict):
     """An address and what is there."""
 
@@ -225,7 +216,7 @@ class PageSpec(TypedDict):
 
 
 class PageOutcome(TypedDict):
-    """What trying the plan showed, see `compilediag.diagnosis.plan.outcome.Outcome`; `text` is it in one line."""
+    """What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line."""
 
     recompiles_before: int | None
     recompiles_after: int | None
@@ -306,35 +297,6 @@ class RankCell(TypedDict):
     collectives: list[str]
 
 
-class PageRankSummary(TypedDict):
-    """A rank, see `RankRow` of `diagnosis.ranks.rank_comparison`."""
-
-    rank: int
-    compiles: int
-    recompiles: int
-    graph_breaks: int
-    compile_s: float
-    behind_s: float
-    lookups: str
-    first_difference: str | None
-
-
-class PageRankGroup(TypedDict):
-    """Ranks that compiled the same, see `RankGroup` of `diagnosis.ranks.rank_comparison`; `ranks` has the first."""
-
-    rank: int
-    count: int
-    ranks: list[int]
-    compiles: int
-    recompiles: int
-    graph_breaks: int
-    lookups: str
-    median_s: float
-    slowest_rank: int
-    slowest_s: float
-    difference: str | None
-
-
 class PageRankGraph(TypedDict):
     """A compile over all ranks, see `GraphRow` of `diagnosis.ranks.rank_comparison`: `ranks` have it, `missed` do not,
     the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it.
@@ -369,8 +331,8 @@ class PageRanks(TypedDict):
     group_count: int
     graph_count: int
     differences: list[RankDifference]
-    ranks: list[PageRankSummary]
-    groups: list[PageRankGroup]
+    ranks: list[RankValues]
+    groups: list[RankGroupValues]
     graphs: list[PageRankGraph]
 
 
@@ -608,7 +570,7 @@ class PatchParts(TypedDict, total=False):
     now: list[RunningCompile]
     findings: list[PageFinding]
     plan: PagePlan
-    examples: dict[str, PageExample]
+    examples: dict[str, ExampleValues]
     torch_docs: dict[str, PageLink]
     ranks: PageRanks
     vllm: PageVllmParts

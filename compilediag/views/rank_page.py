@@ -19,7 +19,7 @@ from ..diagnosis.ranks.rank_comparison import (
     make_rank_rows,
 )
 from ..events import Rows
-from .page_types import PageRankGraph, PageRankGroup, PageRanks, PageRankSummary, RankCell
+from .page_types import PageRankGraph, PageRanks, RankCell
 
 #: Ranks and compiles that are shown; the page also has their total numbers.
 MAX_RANKS, MAX_GRAPHS = 64, 300
@@ -49,8 +49,8 @@ def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> Page
             {"kind": one.kind, "sentence": one.sentence, "evidence": list(one.evidence), "order": one.position}
             for one in found
         ],
-        "ranks": [cast(PageRankSummary, _get_cells(row)) for row in ranks[:MAX_RANKS]],
-        "groups": [_describe_group(row) for row in groups[:MAX_RANKS]],
+        "ranks": [_get_cells(row) for row in ranks[:MAX_RANKS]],
+        "groups": [{**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]} for row in groups[:MAX_RANKS]],
         "graphs": [_describe_graph(row, shown, steps) for row in graphs[:MAX_GRAPHS]],
     }
 
@@ -64,10 +64,6 @@ def _choose_shown(ranks: Sequence[RankRow], groups: Sequence[RankGroup]) -> list
 
 def _get_cells(row: RankRow | RankGroup | GraphRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in list_columns(type(row))}
-
-
-def _describe_group(row: RankGroup) -> PageRankGroup:
-    return cast(PageRankGroup, {**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]})
 
 
 def _describe_graph(row: GraphRow, shown: list[int], steps: Steps) -> PageRankGraph:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection
+from dataclasses import asdict
+from typing import Any, cast
 
 from ..diagnosis import CallTotals, sum_calls
 from ..diagnosis.rules.autotune import UNTIMED, RunKey, get_run_key
@@ -29,13 +30,33 @@ from ..events import (
 from ..formatting import format_amount, format_seconds
 from .page_types import SingleCacheTotals, TotalsDict
 
-#: CUDA graph action -> its total. Replays are None if they were not counted.
-GRAPH_TOTALS = {
-    "record": "graph_records",
-    "rerecord": "graph_rerecords",
-    "user_capture": "graph_records",
-    "skip": "graph_skips",
-    "limit": "graph_skips",
+
+def _one(event: Event) -> int:
+    return 1
+
+
+#: Kind of event -> the totals that are sums over its events, and what an event adds to each.
+SUMS: dict[type[Event], dict[str, Callable[[Any], float]]] = {
+    Compile: {
+        "compiles": _one,
+        "limit_hits": lambda event: event.limit is not None,
+        "compile_s": lambda event: event.duration_s or 0,
+    },
+    Recompile: {"recompiles": _one},
+    RefusedCall: {"refused_calls": lambda event: event.count or 0},
+    GraphBreak: {"graph_breaks": _one},
+    KernelCompile: {"kernels": _one},
+    AutotuneChoice: {
+        "tuning_choices": _one,
+        "tuning_failed": lambda event: event.time_ms is None and event.fail_reason is not None,
+    },
+    CudaGraphAction: {
+        "graph_records": lambda event: event.action in ("record", "user_capture"),
+        "graph_rerecords": lambda event: event.action == "rerecord",
+        "graph_skips": lambda event: event.action in ("skip", "limit"),
+    },
+    RankMember: {"ranks": _one},
+    VllmCompile: {"vllm_compiles": _one, "vllm_s": lambda event: event.duration_s or 0},
 }
 
 
@@ -66,107 +87,66 @@ class Totals:
     """Adds up events as they come. A recompile may come again, when its seconds are known."""
 
     def __init__(self) -> None:
+        names = (name for sums in SUMS.values() for name in sums)
+        self._sums: dict[str, float] = {name: 0.0 if name.endswith("_s") else 0 for name in names}
         self._events = 0
-        self._counts: Counter[type[Event]] = Counter()
-        self._limit_hits = self._refused_calls = 0
-        self._compile_s = 0.0
         self._lost_s: dict[int | None, float] = {}
         self._lost_sum = 0.0
         self._caches = _CacheTotals()
         self._tuning = _TuningTotals()
-        self._graphs: Counter[str] = Counter()
+        #: None if replays were not counted.
         self._replays: int | None = None
         self._read_ranks: set[int | None] = set()
-        self._vllm_s = 0.0
-        self._adders: dict[type[Event], Callable[[Any], None]] = {
-            Compile: self._add_compile,
-            Recompile: self._add_recompile,
-            RefusedCall: self._add_refused,
-            CacheLookup: self._caches.add,
-            AutotuneChoice: self._tuning.add,
-            CudaGraphAction: self._add_graph,
-            RankMember: self._add_member,
-            VllmCompile: self._add_piece,
-        }
 
     def add(self, event: Event) -> None:
         """Take an event."""
         self._events += 1
-        self._counts[type(event)] += 1
-        if type(event) in self._adders:
-            self._adders[type(event)](event)
+        for name, measure in SUMS.get(type(event), {}).items():
+            self._sums[name] += measure(event)
+        match event:
+            case Recompile():
+                self.update_recompile(event)
+            case CacheLookup():
+                self._caches.add(event)
+            case AutotuneChoice():
+                self._tuning.add(event)
+            case CudaGraphAction(action="replays"):
+                self._replays = (self._replays or 0) + (event.count or 0)
+            case RankMember():
+                self._read_ranks.add(event.like)
 
     def update_recompile(self, event: Recompile) -> None:
-        """Take the seconds of a recompile that was added before."""
-        self._add_recompile(event)
+        """Take the seconds of a recompile, also of one that was added before."""
+        if event.lost_s is not None:
+            self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
+            self._lost_s[event.event_id] = event.lost_s
 
     def count_events(self, number: int) -> None:
         """Count events of which nothing but their number is needed."""
         self._events += number
 
-    def _add_compile(self, event: Compile) -> None:
-        self._limit_hits += event.limit is not None
-        self._compile_s += event.duration_s or 0
-
-    def _add_recompile(self, event: Recompile) -> None:
-        if event.lost_s is not None:
-            self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
-            self._lost_s[event.event_id] = event.lost_s
-
-    def _add_refused(self, event: RefusedCall) -> None:
-        self._refused_calls += event.count or 0
-
-    def _add_graph(self, event: CudaGraphAction) -> None:
-        if event.action == "replays":
-            self._replays = (self._replays or 0) + (event.count or 0)
-        elif event.action in GRAPH_TOTALS:
-            self._graphs[GRAPH_TOTALS[event.action]] += 1
-
-    def _add_member(self, event: RankMember) -> None:
-        self._read_ranks.add(event.like)
-
-    def _add_piece(self, event: VllmCompile) -> None:
-        self._vllm_s += event.duration_s or 0
-
-    def to_dict(self, states: Iterable[SourceStatus], calls: CallTotals) -> TotalsDict:
+    def to_dict(self, states: Collection[SourceStatus], calls: CallTotals) -> TotalsDict:
         """The totals so far, with the last states of the sources and the totals of calls."""
-        states = list(states)
-        own_s = sum(state.overhead_s or 0 for state in states)
-        return {
+        own_s, compile_s = sum(state.overhead_s or 0 for state in states), self._sums["compile_s"]
+        totals = {
+            **self._sums,
+            **asdict(calls),
             "events": self._events,
-            "compiles": self._counts[Compile],
-            "recompiles": self._counts[Recompile],
-            "refused_calls": self._refused_calls,
-            "graph_breaks": self._counts[GraphBreak],
-            "limit_hits": self._limit_hits,
-            "kernels": self._counts[KernelCompile],
             "cache_hits": self._caches.hits,
             "cache_misses": self._caches.misses,
             "cache_saved_s": self._caches.saved_s,
             "by_cache": {cache: {**own} for cache, own in self._caches.by_cache.items()},
             "tuning_runs": len(self._tuning.measured),
-            "tuning_choices": self._counts[AutotuneChoice],
-            "tuning_failed": self._tuning.failed,
             "tuning_s": sum(sum(spent.values()) for spent in self._tuning.spent.values()),
-            "graph_records": self._graphs["graph_records"],
-            "graph_rerecords": self._graphs["graph_rerecords"],
-            "graph_skips": self._graphs["graph_skips"],
             "graph_replays": self._replays,
-            "compile_s": self._compile_s,
             "lost_s": self._lost_sum,
             "own_s": own_s,
-            "own_share": own_s / self._compile_s if self._compile_s else None,
+            "own_share": own_s / compile_s if compile_s else None,
             "dropped": sum(state.dropped or 0 for state in states),
-            "compiled_calls": calls.compiled_calls,
-            "eager_calls": calls.eager_calls,
-            "eager_s": calls.eager_s,
-            "used_once": calls.used_once,
-            "used_once_s": calls.used_once_s,
-            "ranks": self._counts[RankMember] or None,
+            "ranks": self._sums["ranks"] or None,
             "ranks_read": len(self._read_ranks) or None,
-            "vllm_compiles": self._counts[VllmCompile],
-            "vllm_s": self._vllm_s,
         }
+        return cast(TotalsDict, {name: totals[name] for name in TotalsDict.__annotations__})
 
 
 class _CacheTotals:
@@ -234,13 +214,11 @@ class _TuningTotals:
     """Every choice has the seconds of its whole stage, or of the whole run: the largest counts once."""
 
     def __init__(self) -> None:
-        self.failed = 0
         self.spent: dict[RunKey, dict[str, float]] = {}
         self.measured: set[RunKey] = set()
 
     def add(self, event: AutotuneChoice) -> None:
         key = get_run_key(event)
-        self.failed += event.time_ms is None and event.fail_reason is not None
         if event.from_cache is None:
             self.measured.add(key)
         spent = self.spent.setdefault(key, {})

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,21 +44,17 @@ def answer_export(data: SessionData, message: Mapping[str, Any]) -> dict[str, An
     answer = {"type": "answer", "request": message.get("request")}
     try:
         return {**answer, "path": str(_write(data, str(message.get("format"))))}
-    except (CompilediagError, OSError) as error:
-        pass_on(error)
-        return {**answer, "error": str(error)}
     except Exception as error:  # The page waits for an answer.
         pass_on(error)
-        return {**answer, "error": f"{type(error).__name__}: {error}"}
+        is_explained = isinstance(error, CompilediagError | OSError)
+        return {**answer, "error": str(error) if is_explained else f"{type(error).__name__}: {error}"}
 
 
 def _write(data: SessionData, format: str) -> Path:
     if format not in ENDINGS:
         raise CompilediagError(f"unknown format {format!r}: use one of {', '.join(ENDINGS)}")
-    write: Callable[[Path], Path] = lambda path: export_session(data, path, format)  # noqa: E731
-    if format == "html":
-        write = lambda path: write_report(data, path)  # noqa: E731
-    return write(_choose_path(str(data.meta.get("title") or "session"), format))
+    path = _choose_path(str(data.meta.get("title") or "session"), format)
+    return write_report(data, path) if format == "html" else export_session(data, path, format)
 
 
 def _choose_path(title: str, format: str) -> Path:
@@ -200,19 +196,15 @@ class DashboardWidget(anywidget.AnyWidget):
             if self._is_finished:
                 return
             self._is_finished = True
-            self._replace_outputs()
+            record = self._texts.make_record(self.record) if self._outputs else {}
+            for output in self._outputs:
+                output.finish(record)
             self.text_budget = STORED_TEXTS
             try:
                 self.send_state("snapshot")
             finally:
                 self.text_budget = None
             self.pump.send_rest_at_exit()
-
-    def _replace_outputs(self) -> None:
-        if self._outputs:
-            record = self._texts.make_record(self.record)
-            for output in self._outputs:
-                output.finish(record)
 
     def _handle_message(self, _widget: object, message: object, _buffers: object) -> None:
         if isinstance(message, dict) and message.get("type") == "export":

@@ -220,7 +220,7 @@ export interface Spec {
   code: string;
 }
 
-/** What trying the plan showed, see `compilediag.diagnosis.plan.outcome.Outcome`; `text` is it in one line. */
+/** What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line. */
 export interface Outcome {
   recompiles_before: number | null;
   recompiles_after: number | null;
@@ -238,7 +238,9 @@ export interface Outcome {
   text: string;
 }
 
-/** A worked example of a rule, see `compilediag.diagnosis.examples.Example`. */
+/** A program that shows a rule. `symptom` is what a user notices, `printed` what compilediag prints.
+ *
+ *  `changes` are the ways that work; none if no change is needed. */
 export interface Example {
   symptom: string;
   program: string;
@@ -246,7 +248,7 @@ export interface Example {
   changes: ExampleChange[];
 }
 
-/** A change of an example that works: what becomes of the recompiles, and a diff; "" if no change is needed. */
+/** A change that works: what becomes of the recompiles, and a unified diff of the program without file names. */
 export interface ExampleChange {
   outcome: string;
   diff: string;
@@ -267,7 +269,7 @@ export interface Ranks {
   group_count: number;
   graph_count: number;
   differences: RankDifference[];
-  ranks: RankSummary[];
+  ranks: RankRow[];
   groups: RankGroup[];
   graphs: RankGraph[];
 }
@@ -280,8 +282,8 @@ export interface RankDifference {
   order: number;
 }
 
-/** A rank, see `RankRow` of `diagnosis.ranks.rank_comparison`. */
-export interface RankSummary {
+/** One rank. `behind_s`: seconds that it compiled longer than the median rank. */
+export interface RankRow {
   rank: number;
   compiles: number;
   recompiles: number;
@@ -292,7 +294,9 @@ export interface RankSummary {
   first_difference: string | null;
 }
 
-/** Ranks that compiled the same, see `RankGroup` of `diagnosis.ranks.rank_comparison`; `ranks` has the first. */
+/** Ranks that compiled the same. `rank` is the first of them, whose rows the session has; all numbers of seconds
+ *  are computed from all ranks of the group. `difference` is where that rank first differs from the first of the
+ *  largest group. */
 export interface RankGroup {
   rank: number;
   count: number;

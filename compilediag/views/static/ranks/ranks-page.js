@@ -4,7 +4,7 @@ import { make, makeButton, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
 import { SidePage } from "../core/side-page.js";
 import { makeDifference, makeGraphRows, makeGroupRows } from "./rank-rows.js";
-/** @import { Ranks, RankSummary } from "../core/page-types" */
+/** @import { Ranks, RankRow } from "../core/page-types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
 
@@ -104,7 +104,7 @@ function makeRankBars({ ranks, count }) {
 }
 
 /**
- * @param {RankSummary} row
+ * @param {RankRow} row
  * @param {number} most s
  */
 function makeRankBar(row, most) {
