@@ -22,7 +22,7 @@ class SmallResNet(nn.Module):
     def __init__(self, width, classes):
         super().__init__()
         self.stem = nn.Conv2d(3, width, 3, padding=1)
-        self.blocks = nn.Sequential(ConvBlock(width, width), ConvBlock(width, 2 * width, stride=2))
+        self.blocks = nn.Sequential(ConvBlock(width, 2 * width, stride=2))
         self.head = nn.Linear(2 * width, classes)
         self.sizes_seen = []
 

@@ -46,7 +46,7 @@ class Attention(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, vocabulary, width=32, heads=4, depth=2):
+    def __init__(self, vocabulary, width=32, heads=4, depth=1):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.attentions = nn.ModuleList(Attention(width, heads) for _ in range(depth))
