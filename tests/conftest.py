@@ -23,6 +23,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.program_server import ProgramServer
+
 ROOT = Path(__file__).resolve().parent.parent
 
 #: jsonschema, which nbformat imports, compiles a grammar of 5 s with this package, for a format that no notebook has.
@@ -74,7 +76,7 @@ COMPILING = {"live", "gpu"}
 
 
 #: Fixtures that start an interpreter, or build the package.
-STARTS_PROCESS = {"python", "python_without", "built"}
+STARTS_PROCESS = {"python", "python_without", "program_server", "built"}
 
 #: The environment of every test and of every program that a test starts.
 ENVIRONMENT = {
@@ -194,16 +196,16 @@ def _has_cuda() -> bool:
 @pytest.fixture(autouse=True)
 def nothing_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
     """Production swallows what compilediag raises inside a hook; a test fails of it, unless marked `swallows`."""
-    from compilediag.sources.hooks import own_errors
+    from tests import inside
 
     caught: list[tuple[str, BaseException]] = []
 
     def listener(name: str, error: BaseException) -> None:
         caught.append((name, error))
 
-    own_errors.listeners.append(listener)
+    inside.error_listeners.append(listener)
     yield
-    own_errors.listeners.remove(listener)
+    inside.error_listeners.remove(listener)
     if caught and request.node.get_closest_marker("swallows") is None:
         name, error = caught[0]
         raise AssertionError(f"source {name} raised and production would have swallowed it ({len(caught)}x)") from error
@@ -224,12 +226,12 @@ def history_of_its_own(
 def nothing_left_behind() -> Iterator[None]:
     """No watch and no hook outlives its test."""
     yield
-    from compilediag import sources
+    from tests import inside
 
     if "compilediag.watch" in sys.modules:
         forgotten = sys.modules["compilediag.watch"].stop_all()
         assert forgotten is None, f"the test left a watch running: {forgotten}"
-    assert sources.list_hooks() == []
+    assert inside.list_hooks() == []
 
 
 class CheckedConnection(sqlite3.Connection):
@@ -317,12 +319,19 @@ def chromium() -> str:
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """`python("-m", "compilediag", ...)`: runs this interpreter in a process of its own, at most 600 s."""
 
-    def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **options.pop("env", {})}
-        command = [sys.executable, *map(str, args)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, **options)
+    def run(*args: str | Path, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+        command, env = [sys.executable, *map(str, args)], {**os.environ, **(env or {})}
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, env=env, **options)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def program_server() -> Iterator[ProgramServer]:
+    """`program_server.run(...)`: as `python(...)`, but in a fork of a process that has imported torch."""
+    server = ProgramServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compilediag.formatting import format_amount
-
 from .judgements import Change, Finding, follow_change, list_changes, write_changed
 from .known_programs import NOT_RUN, KnownCause, Program, Way, load_failures
 from .rules import NOT_HERE, list_rules
@@ -174,7 +172,8 @@ def _list_printed_changes(rule: str, program: Program) -> list[tuple[Finding, Ch
 
 
 def _describe_change(program: Program, source: str, after: int) -> dict[str, str]:
-    outcome = f", {format_amount(program.recompiles, 'recompile')} become{'s' * (program.recompiles == 1)} {after}"
+    is_one = program.recompiles == 1
+    outcome = f", {program.recompiles:,} recompile{'s' * (not is_one)} become{'s' * is_one} {after}"
     return {"outcome": f"With this change{outcome if program.recompiles else ''}:", "diff": _diff(program, source)}
 
 

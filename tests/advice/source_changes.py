@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compilediag.diagnosis import source_edits
-from compilediag.diagnosis.change import Edit
-from compilediag.diagnosis.source_edits import imports_torch
+from compilediag.diagnosis import Edit, source_edits
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -31,7 +29,7 @@ def insert_setup(source: str, code: str) -> str:
     """Put statements after the imports at the top, where a user pastes a block of settings, with `import torch`."""
     if not code.strip():
         return source
-    code = code if imports_torch(ast.parse(source)) else f"import torch\n\n{code}"
+    code = code if source_edits.imports_torch(ast.parse(source)) else f"import torch\n\n{code}"
     lines, last = source.splitlines(keepends=True), 0
     for node in ast.parse(source).body:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Frame, Page, expect, sync_playwright
 
+from compilediag import Session
 from compilediag.diagnosis import FEEDS
 from compilediag.events import (
     Artifact,
@@ -29,10 +30,9 @@ from compilediag.events import (
     SourceStatus,
 )
 from compilediag.recording.recorder import Recorder
-from compilediag.session import Session
 from compilediag.storage.recorded_data import RecordedData
 from compilediag.views import esm, page_json
-from compilediag.views.model import ViewModel
+from tests.inside import ViewModel
 from tests.unit.tables_builder import add_keys
 
 ARGS = [
@@ -52,12 +52,13 @@ BEGIN_NS = 1_795_000_000_000_000_000
 SECOND = 1_000_000_000
 
 #: A page that hosts the widget as anywidget does: the module from a blob address, a model with get, on and send.
-HOST = """async ([source, style, snapshot]) => {
+#: `window.paintedAfter`: how many ms it took from its rendering to a frame that shows it.
+HOST = """async ([source, style, traits]) => {
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
   const handlers = [];
   window.host = { sent: [], deliver: (message) => handlers.forEach((handler) => handler(message, [])) };
   const model = {
-    get: (name) => (name === "snapshot" ? snapshot : undefined),
+    get: (name) => traits[name],
     on: (name, handler) => name === "msg:custom" && handlers.push(handler),
     send: (message) => window.host.sent.push(message),
   };
@@ -65,7 +66,14 @@ HOST = """async ([source, style, snapshot]) => {
   const made = (await import(address)).default;
   const widget = typeof made === "function" ? await made() : made;
   await widget.initialize?.({ model });
+  const startedAt = performance.now();
   window.host.close = await widget.render({ model, el: document.body });
+  await new Promise((done) => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = done;
+    requestAnimationFrame(() => channel.port2.postMessage(null));
+  });
+  window.paintedAfter = performance.now() - startedAt;
 }"""
 
 #: True when a patch is on the screen, or waits because the display is paused.
@@ -124,17 +132,8 @@ class Recorded:
         """All sources active, but for those given with a reason, and that of calls, which has to be asked for."""
         for name in dict.fromkeys(name for names in FEEDS.values() for name in names if name != "calls"):
             status = "unavailable" if name in why_not else "active"
-            self.add(
-                SourceStatus(
-                    time_ns=BEGIN_NS,
-                    name=name,
-                    status=status,
-                    reason=why_not.get(name),
-                    events=0,
-                    dropped=0,
-                    overhead_s=0.001,
-                )
-            )
+            counts = {"events": 0, "dropped": 0, "overhead_s": 0.001}
+            self.add(SourceStatus(time_ns=BEGIN_NS, name=name, status=status, reason=why_not.get(name), **counts))
 
     def text(self, name: str, text: str, **common: Any) -> None:
         """An artifact with its text."""
@@ -163,55 +162,20 @@ class Recorded:
                 "user_file": "/home/me/model.py",
                 "user_line": 31,
             }
-            self.add(
-                Recompile(
-                    **common,
-                    **place,
-                    **values,
-                    closest_compile_id=f"0/{number - 1}",
-                    entries_checked=number,
-                    guards_failed=number,
-                )
-            )
-            self.add(
-                *(
-                    GuardFailure(
-                        **common, **values, entry_compile_id=f"0/{k}", is_first=True, guard=f"L['x'].size()[0] == {k}"
-                    )
-                    for k in range(number)
-                )
-            )
+            counts = {"entries_checked": number, "guards_failed": number}
+            self.add(Recompile(**common, **place, **values, **counts, closest_compile_id=f"0/{number - 1}"))
+            for k in range(number):
+                entry = {"entry_compile_id": f"0/{k}", "is_first": True, "guard": f"L['x'].size()[0] == {k}"}
+                self.add(GuardFailure(**common, **values, **entry))
+        inner = {**common, "time_ns": self.clock + SECOND // 4, "parent": "entire_frame_compile"}
+        found = {"outcome": "hit", "saved_s": 2.5} if number else {"outcome": "miss"}
+        times = {"duration_s": seconds, "dynamo_s": seconds, "aot_s": seconds / 2, "guard_count": 12}
+        outcome = {"trigger": "dynamo", "outcome": "ok", "is_recompile": number > 0}
         self.add(
             Phase(**common, duration_s=seconds, name="entire_frame_compile", depth=0),
-            Phase(
-                **{**common, "time_ns": self.clock + SECOND // 4},
-                duration_s=seconds / 2,
-                name="inductor_compile",
-                depth=1,
-                parent="entire_frame_compile",
-            ),
-            CacheLookup(
-                **common,
-                cache="fx_graph",
-                tier="local",
-                outcome="miss" if number == 0 else "hit",
-                key=f"k{number}",
-                saved_s=None if number == 0 else 2.5,
-            ),
-            Compile(
-                **{
-                    **common,
-                    **place,
-                    "trigger": "dynamo",
-                    "outcome": "ok",
-                    "is_recompile": number > 0,
-                    "duration_s": seconds,
-                    "dynamo_s": seconds,
-                    "aot_s": seconds / 2,
-                    "guard_count": 12,
-                    **more,
-                }
-            ),
+            Phase(**inner, duration_s=seconds / 2, name="inductor_compile", depth=1),
+            CacheLookup(**common, cache="fx_graph", tier="local", key=f"k{number}", **found),
+            Compile(**{**common, **place, **outcome, **times, **more}),
         )
         self.clock += int(seconds * SECOND)
 
@@ -296,10 +260,15 @@ def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
     return open_it
 
 
+def host_widget(place: Page | Frame, snapshot: dict[str, Any] | None, **traits: Any) -> None:
+    """Put the widget into an empty page or frame, as a notebook does."""
+    traits["snapshot"] = None if snapshot is None else page_json.dumps(snapshot)
+    place.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), traits])
+
+
 def show_widget(page: Page, snapshot: dict[str, Any] | None) -> None:
     page.set_content("<!doctype html><html><body></body></html>")
-    text = None if snapshot is None else page_json.dumps(snapshot)
-    page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), text])
+    host_widget(page, snapshot)
     page.wait_for_selector(".cdiag [data-total]", state="attached")
 
 
@@ -308,11 +277,15 @@ def deliver() -> Callable[..., None]:
     """Sends a patch as the kernel does (whose clock may be slow), and waits for the page to paint."""
 
     def send(page: Page, patch: dict[str, Any], slow_by_s: float = 0) -> None:
-        message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
-        page.evaluate("(message) => window.host.deliver(message)", message)
+        send_patch(page, patch, slow_by_s)
         page.wait_for_function(PAINTED, arg=patch["seq"])
 
     return send
+
+
+def send_patch(page: Page, patch: dict[str, Any], slow_by_s: float = 0) -> None:
+    message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
+    page.evaluate("(message) => window.host.deliver(message)", message)
 
 
 @pytest.fixture
@@ -324,6 +297,19 @@ def open_report(new_page: Callable[..., Page]) -> Callable[..., Page]:
         return page
 
     return open_it
+
+
+def run_modules(page: Page, names: list[str], script: str, argument: Any = None) -> Any:
+    """What `script`, a function of JavaScript, returns for modules of the page and an argument, in an empty page."""
+    page.set_content("<!doctype html><html><body></body></html>")
+    first, *others = map(esm.join_modules, names)
+    joined = first + "".join(other.replace("const $files = {};\n", "") for other in others)
+    exported = ", ".join(f'$files["{name}"]' for name in names)
+    run = f"""async ([text, argument]) => {{
+      const address = URL.createObjectURL(new Blob([text], {{ type: "text/javascript" }}));
+      return ({script})((await import(address)).default, argument);
+    }}"""
+    return page.evaluate(run, [f"{joined}export default [{exported}];", argument])
 
 
 def open_tab(page: Page, name: str) -> None:

@@ -22,9 +22,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import compilediag as cd
-from compilediag.session import Session
-from compilediag.views.model import ViewModel
 from tests.browser.conftest import ARGS, MOST_MS, show_widget
+from tests.unit.session_builder import page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 #: All pictures together, in bytes: they are part of every clone of the repository.
@@ -88,7 +87,7 @@ class Exhibit:
     name: str
     title: str
     text: str
-    session: Session
+    session: cd.Session
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def record_exhibits(folder: Path, more: dict[str, Path]) -> Iterator[Exhibit]:
         yield Exhibit(name, name.replace("_", " "), "Recorded elsewhere.", cd.load(path))
 
 
-def record(folder: Path, name: str, program: str) -> Session:
+def record(folder: Path, name: str, program: str) -> cd.Session:
     """The session of a program that runs in a process of its own, in a folder of its own."""
     script = folder / f"{name}.py"
     script.write_text(program.lstrip())
@@ -126,7 +125,7 @@ def record(folder: Path, name: str, program: str) -> Session:
     return cd.load(folder / f"{name}.cdiag")
 
 
-def record_ranks(folder: Path) -> Session:
+def record_ranks(folder: Path) -> cd.Session:
     """The session of a job of two ranks."""
     ranks = folder / "ranks"
     ranks.mkdir()
@@ -156,7 +155,7 @@ def make_environment(folder: Path) -> dict[str, str]:
 def take_pictures(browser: Browser, exhibit: Exhibit, folder: Path) -> Iterator[Picture]:
     """Dashboard and report of a session, in both sizes and themes."""
     report = exhibit.session.report(folder / f"{exhibit.name}.html")
-    snapshot = ViewModel(exhibit.session.data).snapshot()
+    snapshot = page_of(exhibit.session)
     for width, height in SIZES.items():
         for scheme, back in SCHEMES.items():
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)

@@ -35,6 +35,8 @@ def double(x):
 
 %load_ext compilediag
 """
+WATCHED = "session = %compilewatch on\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
+STOPPED = "%compilewatch off"
 #: Opens another notebook in a page that has loaded JupyterLab, which takes seconds, and closes those that it shows.
 REPLACE_NOTEBOOK = """async (path) => {
   const { commands, shell } = window.jupyterapp;
@@ -56,10 +58,7 @@ class Lab:
 
     def open(self, page: Page, cells: list[str]) -> Notebook:
         name = f"{secrets.token_hex(4)}.ipynb"
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(notebook, self.root / "nb" / name)
-        opened = Notebook(page, self.root / "nb" / name)
+        opened = Notebook(page, write_notebook(self.root / "nb" / name, *cells))
         if page.url.startswith(self.base):
             page.evaluate(REPLACE_NOTEBOOK, name)
             opened.wait_until_idle()
@@ -77,6 +76,13 @@ class Lab:
         page.goto(f"{self.base}/lab/tree/{name}?reset")
         Notebook(page, self.root / "nb" / name).wait_until_idle()
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
+    return path
 
 
 class Notebook:

@@ -11,7 +11,6 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 
 import compilediag as cd
-from compilediag.views.report import write_report
 from tests.unit.log_builder import string
 
 RUN = """async (scope) => {
@@ -73,7 +72,7 @@ def test_the_live_dashboard(run, open_widget):
 
 
 def test_every_page_of_a_report(run, open_report, tmp_path):
-    page = open_report(write_report(run.session.data, tmp_path / "report.html"))
+    page = open_report(run.session.report(tmp_path / "report.html"))
     for tab in page.locator(".cdiag-tab:visible").all():
         tab.click()
         assert find_violations(page) == []

@@ -3,14 +3,13 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from compilediag.views.dashboard import make_dashboard
-from compilediag.views.page_json import dumps
-from compilediag.views.patches import QUIET_S, Pump, split_patch
 from tests.browser.conftest import MOST_MS
+from tests.inside import QUIET_S, Pump, split_patch
 
 
 def wait_for(condition):
@@ -32,16 +31,33 @@ def pump(recorded):
     pump.start()
     yield pump, sent
     pump.stop()
-    pump._thread.join(MOST_MS / 1000)
+    wait_for(lambda: not is_running())
 
 
-def test_events_come_in_batches_and_the_last_one_is_not_lost(recorded, pump):
-    pump, sent = pump
-    with pump._lock:  # No patch is made meanwhile, however long this takes.
-        for number in range(30):
-            recorded.compile(number)
+def is_running():
+    """True while a pump sends what is new."""
+    return any(thread.name == "compilediag-dashboard" for thread in threading.enumerate())
+
+
+def test_json_is_safe_in_a_script(recorded):
+    recorded.compile(0, function="</script>&\u2028")
+    widget = recorded.session.dashboard()
+    text = widget.get_state("snapshot")["snapshot"]
+    widget.close()
+    assert text.isascii() and not set("<>&") & set(text)
+    page = json.loads(text)
+    at = {column["name"]: place for place, column in enumerate(page["columns"]["compiles"])}
+    (row,) = page["rows"]["compiles"]
+    assert row[at["function"]] == "</script>&\u2028"
+
+
+def test_events_come_in_batches_and_the_last_one_is_not_lost(recorded):
+    sent = []
+    for number in range(30):
+        recorded.compile(number)
     recorded.stop()
-    wait_for(lambda: not pump._thread.is_alive())
+    Pump(recorded.model, sent.append).start()
+    wait_for(lambda: not is_running())
     rows = {row[0] for patch in patches(sent) for row in patch.get("rows", {}).get("compiles", [])}
     assert len(rows) == 30
     assert sum("compiles" in patch.get("rows", {}) for patch in patches(sent)) == 1
@@ -69,7 +85,7 @@ def test_an_error_is_shown_in_the_widget_and_stops_nothing_else(recorded):
 
     pump = Pump(Broken(), sent.append)
     pump.start()
-    wait_for(lambda: not pump._thread.is_alive())
+    wait_for(lambda: not is_running())
     assert {message["type"] for message in sent} == {"error"}
     assert "OSError: the disk is full" in sent[0]["text"]
     assert sent[-1]["text"].endswith("the recording continues")
@@ -106,16 +122,10 @@ def test_parts_of_a_patch_add_up_to_it():
     assert all("totals" not in part for part in parts[:-1]) and parts[-1]["totals"] == patch["totals"]
 
 
-def test_json_is_ascii_safe_in_a_script_and_knows_no_nan():
-    text = dumps({"a": [float("nan"), float("inf"), 1.5], "b": "</script>&\u2028\ud800"})
-    assert text.isascii() and not set("<>&") & set(text)
-    assert json.loads(text) == {"a": [None, None, 1.5], "b": "</script>&\u2028\ud800"}
-
-
 def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
     recorded.compile(0)
     recorded.compile(1)
-    widget = make_dashboard(recorded.session.data)
+    widget = recorded.session.dashboard()
     try:
         snapshot = json.loads(widget.get_state("snapshot")["snapshot"])
         assert snapshot["reset"] and len(snapshot["rows"]["compiles"]) == 2
@@ -127,14 +137,14 @@ def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
         assert "application/vnd.jupyter.widget-view+json" in bundle
     finally:
         widget.close()
-    wait_for(lambda: not widget.pump._thread.is_alive())
+    wait_for(lambda: not is_running())
 
 
 def test_a_session_that_is_over_needs_no_pump(recorded):
     recorded.compile(0)
     recorded.stop()
-    widget = make_dashboard(recorded.session.data)
-    assert not widget.pump._thread.is_alive()
+    widget = recorded.session.dashboard()
+    assert not is_running()
     assert len(json.loads(widget.get_state("snapshot")["snapshot"])["rows"]["compiles"]) == 1
     assert repr(widget) == recorded.session.summary()
     widget.close()
@@ -152,16 +162,17 @@ def test_a_page_that_is_not_behind_gets_no_second_copy(recorded):
     assert patch["reset"] and patch["seq"] == recorded.model.seq == 1
 
 
-def test_without_anywidget_one_line_says_what_to_install(tmp_path):
+def test_without_anywidget_one_line_says_what_to_install(recorded):
     code = """
 import sys
 sys.modules["anywidget"] = None
+import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.views.dashboard import make_dashboard
 try:
-    make_dashboard(None)
+    cd.load(sys.argv[1]).dashboard()
 except CompilediagError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", code, recorded.session.path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.stdout == "the dashboard needs anywidget: pip install anywidget\n", done.stderr

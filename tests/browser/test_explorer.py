@@ -8,36 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from compilediag.views import esm, page_json
-from compilediag.views.report import write_report
-from tests.browser.conftest import expect_value
+from tests.browser.conftest import expect_value, host_widget, send_patch
 from tests.browser.test_accessibility import check_both_themes
 
 MS = 1_000_000
-
-#: The host of the dashboard's tests, for a widget that opens at the explorer.
-HOST = """async ([source, style, snapshot, events]) => {
-  document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
-  const handlers = [];
-  window.host = { sent: [], deliver: (message) => handlers.forEach((handler) => handler(message, [])) };
-  const traits = { snapshot, page: "explorer", events };
-  const model = {
-    get: (name) => traits[name],
-    on: (name, handler) => name === "msg:custom" && handlers.push(handler),
-    send: (message) => window.host.sent.push(message),
-  };
-  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const widget = await (await import(address)).default();
-  await widget.initialize?.({ model });
-  window.startedAt = performance.now();
-  window.host.close = await widget.render({ model, el: document.body });
-  await new Promise((done) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = done;
-    requestAnimationFrame(() => channel.port2.postMessage(null));
-  });
-  window.paintedAfter = performance.now() - window.startedAt;
-}"""
 
 
 @pytest.fixture
@@ -55,7 +29,7 @@ def open_explorer(new_page):
 def show_explorer(page, snapshot, events=()):
     """The widget's module in this page, opened at the explorer; `window.paintedAfter` is how many ms it took."""
     page.set_content("<!doctype html><html><body></body></html>")
-    page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(snapshot), list(events)])
+    host_widget(page, snapshot, page="explorer", events=list(events))
     page.wait_for_selector(".cdiag-explorer[data-seq]", state="attached")
 
 
@@ -321,12 +295,14 @@ def test_what_comes_in_later_is_shown_and_the_reader_keeps_the_place(story, open
     page.focus('[data-cell="1 change"]')
     page.locator(".cdiag-page").evaluate("node => (node.dataset.same = 'yes')")
     story.add(*recompiled(story.clock, 0, 4, {"0/3": [guard("k", "4", "5")]}))
-    story.model._explorer_pace.due = 0.0  # documents are made twice a second at most
-    patch = story.patch()
-    message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": 0}
-    page.evaluate("(message) => window.host.deliver(message)", message)
-    page.wait_for_function("(seq) => Number(document.querySelector('.cdiag').dataset.seq) >= seq", arg=patch["seq"])
-    expect(page.locator(".cdiag-grid tbody th")).to_have_text(["0/1", "0/2", "0/3", "0/4"])
+
+    def show_more():
+        """Documents are made twice a second at most."""
+        if (patch := story.model.patch()) is not None:
+            send_patch(page, patch)
+        return page.locator(".cdiag-grid tbody th").all_text_contents()
+
+    expect_value(page, show_more, ["0/1", "0/2", "0/3", "0/4"])
     expect_value(page, "document.activeElement.dataset.cell", "1 change")
 
 
@@ -353,7 +329,7 @@ def test_a_finding_of_the_dashboard_leads_to_its_guard(story, open_widget):
 
 
 def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_report, new_page, tmp_path):
-    path = write_report(story.session.data, tmp_path / "report.html")
+    path = story.session.report(tmp_path / "report.html")
     page = open_report(path)
     page.click("text=guard explorer")
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
@@ -372,7 +348,7 @@ def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_repor
 
 
 def test_a_redacted_report_has_the_grid_without_values_or_trees(story, new_page, tmp_path):
-    path = write_report(story.session.data, tmp_path / "report.html", redact=True)
+    path = story.session.report(tmp_path / "report.html", redact=True)
     page = new_page()
     page.goto(path.as_uri() + "#explorer")
     expect(page.locator(".cdiag-grid .cdiag-change-cell code")).to_have_text(["k", "k", "k"])

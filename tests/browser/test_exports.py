@@ -6,7 +6,6 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from compilediag.views.report import write_report
 from tests.browser.conftest import expect_value
 
 MENU = ".cdiag-bar .cdiag-menu"
@@ -43,7 +42,7 @@ def test_a_live_page_asks_the_kernel_and_says_where_the_file_is(recorded, open_w
 def test_a_report_saves_the_table_and_everything_without_a_kernel(recorded, open_report, tmp_path):
     for number in range(3):
         recorded.compile(number, function='evil, "name"\n')
-    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
+    page = open_report(recorded.session.report(tmp_path / "report.html"))
     page.fill(".cdiag-search", "0/2")
     page.click(f"{MENU} > button")
     with page.expect_download() as table:
@@ -62,7 +61,7 @@ def test_a_report_saves_the_table_and_everything_without_a_kernel(recorded, open
 def test_paper_has_everything_and_the_tables_that_were_chosen(recorded, open_report, tmp_path):
     for number in range(30):
         recorded.compile(number)
-    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"), color_scheme="dark")
+    page = open_report(recorded.session.report(tmp_path / "report.html"), color_scheme="dark")
     page.evaluate(NOTE)
     page.pdf(path=tmp_path / "usual.pdf")
     printed = page.evaluate("window.printed")

@@ -1,17 +1,14 @@
-"""The browser formats numbers as Python does."""
+"""The browser formats numbers and names phases as Python does."""
 
 import json
 from pathlib import Path
 
-from compilediag.events.words import PHASES as KNOWN_PHASES
-from compilediag.events.words import format_phase
-from compilediag.views import esm
+from compilediag.events.words import PHASES, format_phase
+from tests.browser.conftest import run_modules
 
 CASES = json.loads((Path(__file__).parents[1] / "format_cases.json").read_text())
-#: Formats the cases of a kind with the module's own function.
-FORMAT = """async ([source, kind, cases]) => {
-  const text = `${source}export default $files["core/format.js"];`;
-  const format = (await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })))).default;
+#: Formats the cases of each kind with the module's own function.
+FORMAT = """([format], kinds) => {
   const formatters = {
     seconds: format.formatSeconds,
     milliseconds: format.formatMilliseconds,
@@ -25,37 +22,17 @@ FORMAT = """async ([source, kind, cases]) => {
     function: format.formatFunction,
   };
   const numbers = { NaN, Infinity, "-Infinity": -Infinity };
-  return kind in formatters ? cases.map(([value]) => formatters[kind](numbers[value] ?? value)) : null;
+  const write = ([kind, cases]) => [kind, cases.map(([value]) => formatters[kind]?.(numbers[value] ?? value))];
+  return Object.fromEntries(Object.entries(kinds).map(write));
 }"""
 
 
 def test_numbers_are_formatted_as_in_python(new_page):
-    page = new_page()
-    page.set_content("<!doctype html><html><body></body></html>")
-    source = esm.join_modules("core/format.js")
-    for kind, cases in CASES.items():
-        made = page.evaluate(FORMAT, [source, kind, cases])
-        assert made == [text for _, text in cases], kind
-
-
-#: Phases with words, of a family, and without.
-PHASES = (
-    *KNOWN_PHASES,
-    "compile_attempt_3",
-    "pass.fuse",
-    "_recursive_post_grad_passes",
-    "Scheduler.fuseNodes_x",
-)
+    made = run_modules(new_page(), ["core/format.js"], FORMAT, CASES)
+    assert made == {kind: [text for _, text in cases] for kind, cases in CASES.items()}
 
 
 def test_phases_have_the_words_of_python(new_page):
-    page = new_page()
-    page.set_content("<!doctype html><html><body></body></html>")
-    source = esm.join_modules("dashboard/phases.js")
-    label = """async ([source, names]) => {
-      const text = `${source}export default $files["dashboard/phases.js"];`;
-      const phases = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-      return names.map((name) => phases.default.phaseLabel(name));
-    }"""
-    made = page.evaluate(label, [source, list(PHASES)])
-    assert made == [format_phase(name) for name in PHASES]
+    names = [*PHASES, "compile_attempt_3", "pass.fuse", "_recursive_post_grad_passes", "Scheduler.fuseNodes_x"]
+    script = "([phases], names) => names.map((name) => phases.phaseLabel(name))"
+    assert run_modules(new_page(), ["dashboard/phases.js"], script, names) == list(map(format_phase, names))

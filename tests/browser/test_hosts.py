@@ -1,6 +1,6 @@
 """The dashboard in each host of docs/hosts.md: live while the watch runs, and its record afterwards.
 
-JupyterLab is in test_lab.py. One server has Notebook 7, the classic notebook and Voila.
+JupyterLab, Notebook 7, the classic notebook and Voila are in test_lab.py: they have one server.
 """
 
 from __future__ import annotations
@@ -8,31 +8,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import papermill
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from compilediag.views import esm, page_json
-from tests.browser import lab as jupyter
-from tests.browser.conftest import HOST, MOST_MS, expect_value, read_totals
-from tests.browser.lab import COMPILED, Lab, Notebook
+from tests.browser.conftest import MOST_MS, expect_value, host_widget, read_totals
+from tests.browser.lab import COMPILED, ROOT, STOPPED, WATCHED, write_notebook
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
-WATCHED_CELL = "%%compilewatch\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
-WATCHED = "session = %compilewatch on\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
-STOPPED = "%compilewatch off"
-KILL = "import os\nos.kill(os.getpid(), 9)"
 SENTENCE = "3 compiles took "
 MARIMO = """
 import marimo
@@ -75,14 +67,6 @@ VSCODE_POLICY = (
 COLAB_FRAME = "allow-downloads allow-forms allow-modals allow-popups allow-same-origin allow-scripts"
 
 
-@pytest.fixture(scope="module")
-def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    root = tmp_path_factory.mktemp("hosts")
-    with jupyter.run_lab(root) as server:
-        yield server
-    shutil.rmtree(root / "inductor", ignore_errors=True)
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1300, "height": 1250})
@@ -90,53 +74,6 @@ def page(browser: Browser) -> Iterator[Page]:
     page.set_default_timeout(MOST_MS)
     yield page
     context.close()
-
-
-def write_notebook(path: Path, *cells: str) -> Path:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, path)
-    return path
-
-
-def open_notebook_7(server: Lab, page: Page, name: str) -> Callable[[int], None]:
-    page.goto(f"{server.base}/notebooks/{name}?token={server.token}")
-    notebook = Notebook(page, server.root / "nb" / name)
-    notebook.wait_until_idle()
-    return notebook.begin
-
-
-def open_classic_notebook(server: Lab, page: Page, name: str) -> Callable[[int], None]:
-    page.goto(f"{server.base}/nbclassic/notebooks/{name}?token={server.token}")
-    page.wait_for_function("() => window.Jupyter?.notebook?.kernel?.is_connected()")
-    return lambda index: page.evaluate("(index) => Jupyter.notebook.execute_cells([index])", index)
-
-
-@pytest.mark.parametrize("open_it", [open_notebook_7, open_classic_notebook])
-def test_a_notebook_shows_the_watch_live_keeps_the_page_and_reports_a_dead_kernel(server, page, tmp_path, open_it):
-    name = f"{open_it.__name__}.ipynb"
-    write_notebook(server.root / "nb" / name, COMPILED, WATCHED_CELL, WATCHED, KILL)
-    run = open_it(server, page, name)
-    run(0)
-    run(1)
-    page.wait_for_selector(".cdiag-record [data-state=stopped]")
-    expect_value(page, lambda: read_totals(page)["recompiles"], "2")
-    expect(page.locator(".cdiag")).to_have_count(1)
-    page.screenshot(path=tmp_path / "host.png")
-    run(2)
-    page.wait_for_selector("[data-state=watching]")
-    page.wait_for_function("() => document.querySelectorAll('[data-total=compiles][data-value=\"0\"]').length === 1")
-    run(3)
-    page.wait_for_selector("[data-state=cut]")
-
-
-def test_voila_shows_the_page_of_a_watch_that_has_ended(server, page, tmp_path):
-    write_notebook(server.root / "nb" / "voila.ipynb", COMPILED, WATCHED, STOPPED)
-    page.goto(f"{server.base}/voila/render/voila.ipynb?token={server.token}")
-    page.wait_for_selector("[data-state=stopped]")
-    expect_value(page, lambda: read_totals(page)["recompiles"], "2")
-    expect(page.locator(".cdiag")).to_have_count(1)
-    page.screenshot(path=tmp_path / "host.png")
 
 
 def test_papermill_stores_the_record_and_the_final_state_of_the_widget(tmp_path, monkeypatch):
@@ -163,7 +100,7 @@ def run_marimo(folder: Path) -> Iterator[str]:
         server = subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=folder,
-            env={**os.environ, "HOME": str(folder), "PYTHONPATH": str(jupyter.ROOT)},
+            env={**os.environ, "HOME": str(folder), "PYTHONPATH": str(ROOT)},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
@@ -254,7 +191,7 @@ def test_the_page_works_under_the_rules_of_vs_code(recorded, new_page):
     page.set_content(
         f'<!doctype html><meta http-equiv="Content-Security-Policy" content="{VSCODE_POLICY}"><body></body>'
     )
-    page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(recorded.snapshot())])
+    host_widget(page, recorded.snapshot())
     expect_value(page, lambda: read_totals(page).get("recompiles"), "1")
     check_themes(page)
 
@@ -266,6 +203,6 @@ def test_the_page_works_in_a_frame_as_colab_has_it(recorded, page):
         f'<!doctype html><body><iframe sandbox="{COLAB_FRAME}" srcdoc="<body></body>" width=1200 height=900>'
     )
     frame = page.frames[1]
-    frame.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(recorded.snapshot())])
+    host_widget(frame, recorded.snapshot())
     expect_value(page, lambda: frame.locator("[data-total=recompiles]").text_content(), "1")
     check_themes(frame)

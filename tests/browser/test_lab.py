@@ -1,4 +1,5 @@
-"""The whole way in real JupyterLab: a cell compiles with Inductor, its dashboard is used before the cell ends.
+"""The whole way in real JupyterLab: a cell compiles with Inductor, its dashboard is used before the cell ends. And the
+other hosts that one server has: Notebook 7, the classic notebook and Voila.
 
 How soon what happens is on the screen is measured by benchmarks/lab.py.
 """
@@ -21,7 +22,7 @@ from playwright.sync_api import Browser, Page, expect
 from compilediag.events import GraphBreak
 from tests.browser import lab as jupyter
 from tests.browser.conftest import MOST_MS, expect_value, open_tab, read_totals
-from tests.browser.lab import COMPILED, Lab, total, wait_for_total
+from tests.browser.lab import COMPILED, STOPPED, WATCHED, Lab, Notebook, total, wait_for_total, write_notebook
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import changes, compiled, sizes
 
@@ -147,17 +148,18 @@ FLOOD = """
 import time
 import compilediag as cd
 from IPython.display import display
-from compilediag.recording.active_recording import find_current
 from compilediag.events import KernelCompile
+from tests.inside import find_recorder
 session = cd.start()
 display(session.dashboard())
 def kernel(n):
     return [KernelCompile(time_ns=time.time_ns(), name=str(n), outcome="compiled")]
-recorder = find_current().recorder
+recorder = find_recorder()
 for n in range(25_000):
     recorder.put(recorder.feeds[0], kernel, n)
 cd.stop()
 """
+KILL = "import os\nos.kill(os.getpid(), 9)"
 THREE_SIZES = "for size in (2, 3, 4):\n    double(torch.ones(size))"
 #: Pixels of the timeline that have the color of its texts in the theme that is set.
 COUNT_TEXT_PIXELS = """() => {
@@ -479,3 +481,54 @@ def test_a_text_between_dollar_signs_is_no_formula(lab, lab_page, tmp_path):
     lab_page.wait_for_selector(".formula mjx-container")
     expect(shown.locator("mjx-container")).to_have_count(2)
     assert " ".join(shown.all_text_contents()).count("$x_1^2$") > 5
+
+
+# Other hosts of the same server
+
+
+@pytest.fixture
+def plain_page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1300, "height": 1250})
+    context.set_default_timeout(MOST_MS)
+    yield context.new_page()
+    context.close()
+
+
+def open_notebook_7(lab: Lab, page: Page, name: str) -> Callable[[int], None]:
+    page.goto(f"{lab.base}/notebooks/{name}?token={lab.token}")
+    notebook = Notebook(page, lab.root / "nb" / name)
+    notebook.wait_until_idle()
+    return notebook.begin
+
+
+def open_classic_notebook(lab: Lab, page: Page, name: str) -> Callable[[int], None]:
+    page.goto(f"{lab.base}/nbclassic/notebooks/{name}?token={lab.token}")
+    page.wait_for_function("() => window.Jupyter?.notebook?.kernel?.is_connected()")
+    return lambda index: page.evaluate("(index) => Jupyter.notebook.execute_cells([index])", index)
+
+
+@pytest.mark.parametrize("open_it", [open_notebook_7, open_classic_notebook])
+def test_a_notebook_shows_the_watch_live_keeps_the_page_and_reports_a_dead_kernel(lab, plain_page, open_it):
+    page = plain_page
+    name = f"{open_it.__name__}.ipynb"
+    write_notebook(lab.root / "nb" / name, COMPILED, f"%%compilewatch\n{THREE_SIZES}", WATCHED, KILL)
+    run = open_it(lab, page, name)
+    run(0)
+    run(1)
+    page.wait_for_selector(".cdiag-record [data-state=stopped]")
+    expect_value(page, lambda: read_totals(page)["recompiles"], "2")
+    expect(page.locator(".cdiag")).to_have_count(1)
+    run(2)
+    page.wait_for_selector("[data-state=watching]")
+    page.wait_for_function("() => document.querySelectorAll('[data-total=compiles][data-value=\"0\"]').length === 1")
+    run(3)
+    page.wait_for_selector("[data-state=cut]")
+
+
+def test_voila_shows_the_page_of_a_watch_that_has_ended(lab, plain_page):
+    page = plain_page
+    write_notebook(lab.root / "nb" / "voila.ipynb", COMPILED, WATCHED, STOPPED)
+    page.goto(f"{lab.base}/voila/render/voila.ipynb?token={lab.token}")
+    page.wait_for_selector("[data-state=stopped]")
+    expect_value(page, lambda: read_totals(page)["recompiles"], "2")
+    expect(page.locator(".cdiag")).to_have_count(1)

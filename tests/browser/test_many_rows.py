@@ -3,17 +3,11 @@
 How quick all this is, is measured by benchmarks/page.py.
 """
 
-import time
-
 from playwright.sync_api import expect
 
 from compilediag.events import Compile
-from compilediag.views import page_json
-from compilediag.views.report import write_report
-from tests.browser.conftest import open_tab
-
-from .conftest import expect_totals, expect_value
-from .many_events import MS, many_events, many_texts
+from tests.browser.conftest import expect_totals, expect_value, open_tab, send_patch
+from tests.browser.many_events import MS, many_events, many_texts
 
 REPORT_BYTES = 5_000_000
 
@@ -48,8 +42,7 @@ def test_five_thousand_events_in_fifty_patches_all_arrive(recorded, open_widget)
     events = list(many_events(5_000, recorded.clock))
     for number in range(50):
         recorded.add(*events[number * 100 : (number + 1) * 100])
-        message = {"type": "patch", "patch": page_json.dumps(recorded.patch()), "sent_ms": time.time() * 1e3}
-        page.evaluate("(message) => window.host.deliver(message)", message)
+        send_patch(page, recorded.patch())
     page.wait_for_function("() => document.querySelector('[data-total=compiles]').dataset.value === '1000'")
     expect_totals(page, recompiles="1,000")
     expect_totals(page, cache_misses="1,000")
@@ -58,6 +51,6 @@ def test_five_thousand_events_in_fifty_patches_all_arrive(recorded, open_widget)
 def test_a_report_of_ten_thousand_events_is_small(recorded, open_report, tmp_path):
     recorded.add(*many_events(10_000, recorded.clock))
     many_texts(recorded)
-    path = write_report(recorded.session.data, tmp_path / "report.html")
+    path = recorded.session.report(tmp_path / "report.html")
     assert path.stat().st_size <= REPORT_BYTES
     expect(open_report(path).locator('[data-tab="recompiles"] .cdiag-count')).to_have_text("2,000")

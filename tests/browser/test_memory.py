@@ -5,14 +5,13 @@ import time
 
 from playwright.sync_api import expect
 
-from compilediag.views.report import write_report
 from tests.browser.conftest import expect_value, open_tab
 
 
 def test_table_and_filters_survive_a_reload(recorded, open_report, tmp_path):
     for number in range(4):
         recorded.compile(number)
-    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
+    page = open_report(recorded.session.report(tmp_path / "report.html"))
     page.click("text=1 finding in the plan")
     page.locator(".cdiag-finding").first.click()
     open_tab(page, "compiles")

@@ -3,7 +3,6 @@
 import pytest
 from playwright.sync_api import expect
 
-from compilediag.views.report import write_report
 from tests.browser.conftest import expect_value, open_tab
 from tests.unit.sample_plugin import on_the_path
 
@@ -24,7 +23,7 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
     for number in range(3):
         recorded.compile(number)
     recorded.compile(0, function="<b>other</b>")
-    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
+    page = open_report(recorded.session.report(tmp_path / "report.html"))
     open_tab(page, "panel:by_function")
     expect(page.locator('[data-tab="panel:by_function"]')).to_have_text("by function2")
     expect_value(page, lambda: [row[:2] for row in cells(page)], [["<b>other</b>", "1"], ["forward", "3"]])
@@ -39,7 +38,7 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
 
 def test_a_panel_that_fails_says_why_in_its_tab(recorded, plugged, open_report, tmp_path):
     recorded.compile(0)
-    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
+    page = open_report(recorded.session.report(tmp_path / "report.html"))
     open_tab(page, "panel:broken_panel")
     expect(page.locator(".cdiag-note").first).to_have_text(
         "panel broken_panel of sample-plugin: ValueError: no such table"

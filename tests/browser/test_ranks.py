@@ -6,8 +6,7 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import expect
 
-from compilediag.session import Session
-from compilediag.views.report import write_report
+import compilediag as cd
 from tests.browser.conftest import expect_value
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import SECOND, compiled, lookup, recompile
@@ -33,11 +32,11 @@ def of_ranks(tmp_path):
     with closing(sqlite3.connect(session.path)) as db, db:
         places = [(rank, pid, number) for number, (rank, pid) in enumerate(ranks, 1)]
         db.executemany("UPDATE events SET rank = ?, pid = ? WHERE id = ?", places)
-    return Session(session.path)
+    return cd.load(session.path)
 
 
 def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_path):
-    page = open_report(write_report(of_ranks.data, tmp_path / "report.html"))
+    page = open_report(of_ranks.report(tmp_path / "report.html"))
     expect(page.locator(".cdiag-to-ranks")).to_have_text("40 ranks ›")
     expect(page.locator('.cdiag-finding[data-rule="ranks_diverge"]')).to_have_count(1)
     page.click(".cdiag-to-ranks")
@@ -61,7 +60,7 @@ def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_
 
 
 def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_report, tmp_path):
-    page = open_report(write_report(of_ranks.data, tmp_path / "report.html"))
+    page = open_report(of_ranks.report(tmp_path / "report.html"))
     page.click(".cdiag-to-ranks")
     shown = page.locator(".cdiag-rank-graphs tr[data-compile]")
     order = lambda: shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)")  # noqa: E731
@@ -77,7 +76,7 @@ def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_re
 
 
 def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
-    path = write_report(of_ranks.data, tmp_path / "report.html", redact=True)
+    path = of_ranks.report(tmp_path / "report.html", redact=True)
     page = open_report(path)
     assert "5 -\\u003e 6" not in path.read_text()
     expect(page.locator("#cdiag-data")).not_to_contain_text("ada")
@@ -87,5 +86,5 @@ def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
 
 def test_one_rank_has_no_such_page(recorded, open_report, tmp_path):
     recorded.compile(0)
-    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
+    page = open_report(recorded.session.report(tmp_path / "report.html"))
     expect(page.locator(".cdiag-to-ranks")).to_be_hidden()

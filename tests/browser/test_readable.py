@@ -1,12 +1,13 @@
 """Every text can be read whole, and every word of the compiler is explained, by mouse and by key."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+import compilediag
 from compilediag.events import GUARD_KINDS, SymbolicShape
-from compilediag.views import esm
 from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
 
 LONG = "a_function_with_a_name_that_is_much_longer_than_any_column_of_a_table_could_ever_be_in_a_notebook"
@@ -96,5 +97,6 @@ def test_nothing_is_lost_at_the_right(recorded, open_widget, width):
 
 
 def test_each_kind_of_guard_is_explained():
-    glossary = (esm.STATIC / "core" / "glossary.js").read_text()
+    static = Path(compilediag.__file__).parent / "views" / "static"
+    glossary = (static / "core" / "glossary.js").read_text()
     assert [kind for kind in GUARD_KINDS if not re.search(rf"^  {kind}: ", glossary, re.MULTILINE)] == []

@@ -3,11 +3,8 @@
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from compilediag.views import esm
-from compilediag.views.report import write_report
-from tests.browser.conftest import SECOND, expect_value, show_widget
-
-from .many_events import many_events
+from tests.browser.conftest import SECOND, expect_value, run_modules, show_widget
+from tests.browser.many_events import many_events
 
 #: Keeps what is drawn in `window.drawn`, the texts of the last painting by canvas, and counts paintings.
 WATCH = """() => {
@@ -161,7 +158,7 @@ def test_the_window_of_the_minimap_moves_and_has_edges(recorded, new_page):
 
 def test_the_zoom_is_remembered_when_a_report_is_loaded_again(recorded, open_report, tmp_path):
     record_functions(recorded, 9)
-    path = write_report(recorded.session.data, tmp_path / "report.html")
+    path = recorded.session.report(tmp_path / "report.html")
     page = open_report(path)
     page.focus(".cdiag-lanes")
     for key in ("+", "+", "Shift+ArrowRight"):
@@ -393,9 +390,7 @@ def test_many_moves_of_the_pointer_are_one_painting(recorded, new_page):
 
 
 #: The arithmetic of ranges, without a page around it.
-ARITHMETIC = """async (source) => {
-  const text = `${source}export default [$files["dashboard/timeline-view.js"], $files["dashboard/timeline-axis.js"]];`;
-  const [view, axis] = (await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })))).default;
+ARITHMETIC = """([view, axis]) => {
   const spans = [{ start: 1000, end: 2000 }, { start: 1500, end: 3000 }, { start: 9000, end: 10000 }];
   const extent = { from: 1000, to: 10000 };
   const idle = view.findIdle((visit) => spans.forEach(({ start, end }) => visit(start, end)), extent);
@@ -419,12 +414,7 @@ ARITHMETIC = """async (source) => {
 
 
 def test_ranges_of_the_axis(new_page):
-    page = new_page()
-    page.set_content("<!doctype html><html><body></body></html>")
-    source = esm.join_modules("dashboard/timeline-axis.js") + esm.join_modules("dashboard/timeline-view.js").replace(
-        "const $files = {};\n", ""
-    )
-    found = page.evaluate(ARITHMETIC, source)
+    found = run_modules(new_page(), ["dashboard/timeline-view.js", "dashboard/timeline-axis.js"], ARITHMETIC)
     assert found["idle"] == [{"from": 3000, "to": 9000}]
     assert [round(ms, 6) for ms in found["there_and_back"]] == [1000, 2999, 4000, 8999, 9500, 10000, 12000]
     assert found["after"] < 100 and abs(found["width"] - 3000 - found["after"]) < 1e-6

@@ -8,10 +8,9 @@ from playwright.sync_api import expect
 
 import compilediag as cd
 from compilediag.events import Compile, StackFrame
-from compilediag.views.model import ViewModel
-from compilediag.views.report import write_report
 from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
+from tests.unit.session_builder import page_of
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -146,7 +145,7 @@ def test_frames_of_the_kernel_are_left_out_and_can_be_shown(recorded, open_widge
 
 
 def test_symbolic_shapes_with_both_stacks(session, open_widget):
-    page = open_widget(ViewModel(session("shapes").data).snapshot())
+    page = open_widget(page_of(session("shapes")))
     open_tab(page, "symbolic_shapes")
     page.fill(".cdiag-search", "specialized")
     page.locator(".cdiag-row").click()
@@ -158,7 +157,7 @@ def test_symbolic_shapes_with_both_stacks(session, open_widget):
 
 
 def test_problems_of_an_export(session, open_widget):
-    page = open_widget(ViewModel(session("export").data).snapshot())
+    page = open_widget(page_of(session("export")))
     open_tab(page, "export_problems")
     expect(page.locator(".cdiag-row")).to_have_count(3)
     page.locator(".cdiag-row", has_text="data dependent").click()
@@ -170,7 +169,7 @@ def test_problems_of_an_export(session, open_widget):
 
 
 def test_collectives_of_two_ranks(session, open_widget):
-    page = open_widget(ViewModel(session("rank0", "rank1").data).snapshot())
+    page = open_widget(page_of(session("rank0", "rank1")))
     open_tab(page, "collectives")
     expect(page.locator(".cdiag-row")).to_have_count(8)
     page.locator(".cdiag-row", has_text="all_gather").first.click()
@@ -195,7 +194,7 @@ def open_graphs(page):
 
 
 def test_a_line_of_a_graph_lights_what_it_became(session, open_report, tmp_path):
-    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
+    page = open_report(session("provenance").report(tmp_path / "r.html"))
     open_graphs(page)
     lit = lambda pane: page.locator(f'[data-pane="{pane}"] .is-lit')  # noqa: E731
     page.locator('[data-pane="post"] .is-linked', has_text="aten.mm").hover()
@@ -213,7 +212,7 @@ def test_a_line_of_a_graph_lights_what_it_became(session, open_report, tmp_path)
 
 
 def test_a_graph_that_torch_did_not_trace_still_shows_the_users_lines(session, open_report, tmp_path):
-    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
+    page = open_report(session("provenance").report(tmp_path / "r.html"))
     open_graphs(page)
     page.click("text=graph 2 of 2")
     page.wait_for_selector("text=torch did not trace the nodes of this graph")
@@ -222,7 +221,7 @@ def test_a_graph_that_torch_did_not_trace_still_shows_the_users_lines(session, o
 
 
 def test_texts_stand_in_the_order_of_the_pipeline_and_code_is_coloured(session, open_report, tmp_path):
-    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
+    page = open_report(session("provenance").report(tmp_path / "r.html"))
     open_tab(page, "compiles")
     page.locator(".cdiag-row").last.click()
     section = page.locator('[data-section="artifacts"]')
@@ -268,7 +267,7 @@ def test_a_link_can_be_followed_and_nothing_else_can(recorded, open_widget):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read_at_any_width(session, open_report, tmp_path, scheme):
-    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"), color_scheme=scheme)
+    page = open_report(session("provenance").report(tmp_path / "r.html"), color_scheme=scheme)
     open_graphs(page)
     page.locator(".is-linked").first.focus()
     for width in (1300, 700):

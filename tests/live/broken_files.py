@@ -18,9 +18,9 @@ from pathlib import Path
 import torch
 
 import compilediag as cd
-from compilediag import sources
 from compilediag.errors import CompilediagError
-from compilediag.recording import active_recording
+from tests import inside
+from tests.inside import sources
 
 FOLDER = Path(sys.argv[1])
 SMALL_DISK = Path(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -243,9 +243,9 @@ def run(cause, moment):
         found["raised"] = None
     except BaseException as error:
         found, least = {"raised": "".join(traceback.format_exception(error))}, 0
-        active_recording.end_all()
+        inside.end_recordings()
     logging.getLogger("compilediag").removeHandler(warned)
-    left = [str(hook) for hook in sources.list_hooks()] + [t.name for t in set(threading.enumerate()) - before]
+    left = [str(hook) for hook in inside.list_hooks()] + [t.name for t in set(threading.enumerate()) - before]
     return {
         **found,
         "least": least,

@@ -11,8 +11,7 @@ import threading
 from pathlib import Path
 
 import compilediag as cd
-from compilediag import sources
-from compilediag.recording import active_recording
+from tests import inside
 
 PACKAGE = str(Path(cd.__file__).parent)
 #: Where Python itself takes a lock one line before the `try` that releases it, or is half done with an import.
@@ -150,7 +149,7 @@ class World:
     def __init__(self, folder):
         self.folder = folder
         with cd.watch():
-            found = [(patch.owner, patch.name) for source in sources._attached for patch in source._patches]
+            found = inside.list_places()
         self.originals = {place: vars(place[0])[place[1]] for place in found}
         gc.collect()
         gc.freeze()  # Later searches for garbage leave torch out.
@@ -161,9 +160,9 @@ class World:
         caches = logging.getLogger("torch._inductor.codecache")
         monitoring = getattr(sys, "monitoring", None)
         return {
-            "hooks": sources.list_hooks(),
-            "recordings": [active_recording._current, *active_recording._ended],
-            "sources": list(sources._attached),
+            "hooks": inside.list_hooks(),
+            "recordings": inside.list_recordings(),
+            "sources": inside.list_watching(),
             "finders": list(sys.meta_path),
             "handlers": (type(trace.handlers), list(trace.handlers), list(trace.filters), list(caches.filters)),
             "caches": len(sys.modules["torch._inductor.utils"]._registered_caches),
@@ -172,7 +171,7 @@ class World:
             "environment": dict(os.environ),
             "files": sorted(path.name for path in self.folder.iterdir()),
             "descriptors": sorted(filter(None, map(read_link, os.listdir("/proc/self/fd")))),
-            "locks": [is_free(lock) for lock in (active_recording._lock, logging._lock)],
+            "locks": [is_free(lock) for lock in (*inside.list_locks(), logging._lock)],
         }
 
     def list_leftovers(self):

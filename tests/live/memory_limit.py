@@ -11,7 +11,7 @@ import sys
 import torch
 
 import compilediag as cd
-from compilediag import sources
+from tests import inside
 
 start, stop = cd.start, cd.stop
 MOMENT, DETAIL = sys.argv[1:]
@@ -73,7 +73,7 @@ else:
         raised = call(session.data.flush)
     if MOMENT == "hooks":
         # What a hook of ours can do without memory: the call itself may fail, as it would unwatched.
-        hooked = [source for source in sources._attached if source.is_active]
+        hooked = [source for source in inside.list_watching() if source.is_active]
         for source in hooked:
             raised = raised or call(source.run_shielded, lambda: [0] * 10_000_000)
     if MOMENT == "stop":
@@ -85,7 +85,7 @@ print(
     json.dumps(
         {
             "raised": None if raised is None else type(raised).__name__,
-            "hooks": [str(hook) for hook in sources.list_hooks()],
+            "hooks": [str(hook) for hook in inside.list_hooks()],
             "running": cd.current() is not None,
         }
     ),

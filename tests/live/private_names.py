@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 
 import compilediag
-from compilediag.sources.hooks.torch_names import TorchName
+from tests.inside import TorchName
 
 MISSING = object()
 

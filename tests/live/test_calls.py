@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag import sources
-from compilediag.recording.active_recording import find_current
+from tests import inside
 from tests.live.programs import compiled, renamed
 
 #: What of sys.monitoring a test may use itself.
@@ -353,7 +352,7 @@ def test_a_tool_of_somebody_elses_is_left_alone():
     details = state(session)
     assert details["status"] == "unavailable"
     assert details["reason"] == "a profiler and a tracer use the free tool numbers of sys.monitoring"
-    assert len(session.calls) == 0 and sources.list_hooks() == []
+    assert len(session.calls) == 0 and inside.list_hooks() == []
 
 
 @needs_monitoring
@@ -405,7 +404,7 @@ def test_a_forked_child_counts_its_own_calls():
 def test_what_we_raise_at_a_call_stays_with_us(monkeypatch):
     with torch._dynamo.config.patch(recompile_limit=2), cd.watch(detail="lean", calls=True) as session:
         function = stuck()
-        (counter,) = [found for found in find_current().recorder.counters if found.name == "calls"]
+        (counter,) = [found for found in inside.find_recorder().counters if found.name == "calls"]
         monkeypatch.setattr(counter._counter, "_inside", {}.popitem)
         assert [function(torch.ones(2), "another").tolist() for _ in range(9)] == [[8.0, 8.0]] * 9
     details = state(session)
@@ -453,15 +452,15 @@ for n in range(12):
 """
 
 
-def test_the_command_line_asks_for_it(python, tmp_path):
+def test_the_command_line_asks_for_it(program_server, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     saved = tmp_path / "run.cdiag"
-    done = python("-m", "compilediag", "run", "--calls", "--save", saved, script)
+    done = program_server.run("-m", "compilediag", "run", "--calls", "--save", saved, script)
     assert done.returncode == 0, done.stderr
     session = cd.load(saved)
     assert session.meta["asked_for"] == ["calls"]
-    checked = python("-m", "compilediag", "check", "--no-silent-eager", script)
+    checked = program_server.run("-m", "compilediag", "check", "--no-silent-eager", script)
     assert checked.returncode == 1
     assert "train.py:4): it hit recompile_limit" in checked.stdout
     if sys.version_info < (3, 12):

@@ -43,16 +43,16 @@ def test_unwatched():
 """
 
 
-def test_a_script_within_its_limits_and_beyond(python, tmp_path):
+def test_a_script_within_its_limits_and_beyond(program_server, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     check = ("-m", "compilediag", "check", "--max-recompiles", "1", "--")
-    done = python(*check, script, "2", "0")
+    done = program_server.run(*check, script, "2", "0")
     assert done.returncode == 0 and "passed: 2 compiles, 1 recompile" in done.stdout, done.stderr
-    done = python(*check, script, "3", "0")
+    done = program_server.run(*check, script, "3", "0")
     assert done.returncode == 1 and "n was 0, then 1, 2" in done.stdout
-    assert python(*check, script, "1", "7").returncode == 7
-    done = python(*check, script, "0", "0")
+    assert program_server.run(*check, script, "1", "7").returncode == 7
+    done = program_server.run(*check, script, "0", "0")
     assert done.returncode == 1 and "nothing was compiled, so the limits cannot be checked" in done.stdout
 
 
@@ -60,12 +60,12 @@ def test_a_script_within_its_limits_and_beyond(python, tmp_path):
 BY_NAME = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def test_the_pytest_plugin_on_a_sample_project(python, tmp_path):
+def test_the_pytest_plugin_on_a_sample_project(program_server, tmp_path):
     (tmp_path / "test_sample.py").write_text(PROJECT)
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\naddopts = --strict-markers -p compilediag.frontends.pytest_plugin\n"
     )
-    done = python("-m", "pytest", "--junitxml", tmp_path / "junit.xml", cwd=tmp_path, env=BY_NAME)
+    done = program_server.run("-m", "pytest", "--junitxml", tmp_path / "junit.xml", cwd=tmp_path, env=BY_NAME)
     assert "4 passed" not in done.stdout and "3 failed, 3 passed" in done.stdout, done.stdout + done.stderr
     assert "compilediag: 1 recompile, at most 0 allowed:" in done.stdout and "n was 1, then 2" in done.stdout
     assert "takes keyword arguments only: max_recompiles" in done.stdout and "assert 1 == 2" in done.stdout

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import runpy
 import shutil
 import signal
@@ -15,7 +16,6 @@ import pytest
 
 import compilediag
 from compilediag.events import SCHEMA_VERSION
-from compilediag.formatting import format_seconds
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """
@@ -44,11 +44,11 @@ def script(tmp_path):
 
 
 @pytest.fixture
-def run(python, tmp_path):
+def run(program_server, tmp_path):
     """`compilediag run ...` in an empty folder."""
     folder = tmp_path / "cwd"
     folder.mkdir()
-    return lambda *args, **options: python("-m", "compilediag", "run", *args, cwd=folder, **options)
+    return lambda *args: program_server.run("-m", "compilediag", "run", *args, cwd=folder)
 
 
 def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
@@ -62,10 +62,9 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
     ]
     assert "failed" not in set(session.sources["status"])
     assert session.summary() in done.stderr
-    seconds = format_seconds(session.compiles["duration_s"].sum())
-    counts = f"compilediag: 3 compiles, 2 recompiles, {seconds} compiling; 1 change saves "
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(counts) and last.endswith(": compilediag plan run.cdiag")
+    assert re.match("compilediag: 3 compiles, 2 recompiles, .* compiling; 1 change saves ", last)
+    assert last.endswith(": compilediag plan run.cdiag")
     page = (tmp_path / "run.html").read_text()
     assert "double" in page and "<title>compilediag: script.py</title>" in page
 
@@ -202,11 +201,11 @@ ASKS_AT_THE_END = """
     """
 
 
-def test_a_watch_ends_while_torch_still_has_its_operators(run, script, python):
+def test_a_watch_ends_while_torch_still_has_its_operators(run, script, program_server):
     path = script("import compilediag, torch\nsession = compilediag.current()" + textwrap.dedent(ASKS_AT_THE_END))
     assert run("--quiet", path).stdout == "True\n"
     path = script("import compilediag\nsession = compilediag.start()\nimport torch" + textwrap.dedent(ASKS_AT_THE_END))
-    done = python(path)
+    done = program_server.run(path)
     # The temporary session is removed later, so there is no warning.
     assert (done.stdout, done.stderr) == ("True\n", "")
 
@@ -361,8 +360,8 @@ print("torch" in sys.modules)
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
-def test_doctor_finds_every_source_with_this_torch(python):
-    done = python("-m", "compilediag", "doctor")
+def test_doctor_finds_every_source_with_this_torch(program_server):
+    done = program_server.run("-m", "compilediag", "doctor")
     assert done.returncode == 0, done.stdout + done.stderr
     sources = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("source ")]
     assert {"compiles", "recompiles"} <= {name for _, name, _ in sources}

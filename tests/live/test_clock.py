@@ -6,13 +6,12 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.storage.table_properties import TableProperties
+from compilediag.events import BY_TABLE
 from tests.live import programs
 
 HOUR_NS = 3_600_000_000_000
 #: No machine takes as long for these programs, and every step is longer.
 LONGEST_S = 1800
-TABLES = [name for name, value in vars(TableProperties).items() if isinstance(value, property)]
 
 
 class WallClock:
@@ -50,8 +49,8 @@ def run(backend, between=lambda: None):
 def find_wrong_durations(session):
     """(table, column, value) of all durations that are negative or contain a step."""
     wrong = []
-    for table in TABLES:
-        rows = getattr(session, table)
+    for table in [*BY_TABLE, "events"]:
+        rows = session.table(table)
         for column in [name for name in rows.columns if name.endswith("_s") or name == "seconds"]:
             values = rows[column].dropna()
             wrong += [(table, column, value) for value in values if not 0 <= value < LONGEST_S]

@@ -39,11 +39,11 @@ print(json.dumps({
 """
 
 
-def test_a_watch_works_in_a_folder_that_was_deleted(python, tmp_path, monkeypatch):
+def test_a_watch_works_in_a_folder_that_was_deleted(program_server, tmp_path, monkeypatch):
     monkeypatch.setenv("COMPILEDIAG_HISTORY", "history.sqlite")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
-    done = python("program.py", tmp_path)
+    done = program_server.run("program.py", tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["recompiles"] == 2 and found["steps"] == 1 and found["bad"] == []

@@ -7,15 +7,15 @@ emits, with every dimension that had three values or more, and its number of com
 
 import importlib
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from textwrap import dedent, indent
 
 import pytest
 import torch
 
 import compilediag
-from compilediag.diagnosis.source_edits import apply_edits
 from compilediag.events import Compile, GraphBreak
+from tests.advice.source_changes import apply_edits
 
 HAS_SPECS = importlib.util.find_spec("torch.fx.experimental._spec_binding") is not None
 pytestmark = pytest.mark.skipif(
@@ -58,7 +58,8 @@ def run(tmp_path, monkeypatch):
 
 
 def follow(source: str, changes) -> str:
-    return apply_edits(source, [edit for change in changes for edit in change.edits]).text
+    edits = [asdict(edit) for change in changes for edit in change.edits]
+    return apply_edits(source, edits, edits[0]["file"])
 
 
 def check(run, source: str, compiles: int) -> str:

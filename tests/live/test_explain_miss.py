@@ -141,7 +141,7 @@ def test_an_entry_that_is_gone(watched, fresh_inductor_cache, monkeypatch):
         assert "its entry was deleted or never saved" in watched.explain_miss(last["event_id"])
 
 
-def test_an_earlier_session_of_another_process(fresh_inductor_cache, history_of_its_own, python, tmp_path):
+def test_an_earlier_session_of_another_process(fresh_inductor_cache, history_of_its_own, program_server, tmp_path):
     program = tmp_path / "train.py"
     program.write_text(
         "import sys, torch\nimport compilediag as cd\n"
@@ -151,7 +151,7 @@ def test_an_earlier_session_of_another_process(fresh_inductor_cache, history_of_
         "for row in session.cache_lookups.query(\"outcome == 'miss'\").itertuples():\n"
         "    print(session.explain_miss(row.event_id))\n"
     )
-    first, second = (python(program, said) for said in ("on", "off"))
+    first, second = (program_server.run(program, said) for said in ("on", "off"))
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert first.stdout.count("the first lookup of this function") == 2
     assert second.stdout.count("  inductor_config[epilogue_fusion]: True -> False") == 2

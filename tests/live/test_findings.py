@@ -2,8 +2,6 @@
 
 import enum
 import gc
-import inspect
-import re
 
 import pytest
 import torch
@@ -25,16 +23,7 @@ def calls(function, *arguments, **options):
         for args in arguments:
             f(*args)
 
-    program.function = getattr(function, "forward", function)
     return program
-
-
-def name_in_call(program, text):
-    """What the finding says: it names the arguments of `f(*args)`, the user's own call."""
-    function = getattr(program, "function", None)
-    for number, name in enumerate(inspect.signature(function).parameters if function else ()):
-        text = re.sub(rf"\b{name}\b(?! ?=)", f"args[{number}]", text)
-    return text
 
 
 X = torch.ones(4)
@@ -183,84 +172,71 @@ def an_optimizer_each_time(compiled):
         gc.collect()
 
 
+#: Program -> the rule of its only finding.
 PROGRAMS = [
-    (calls(double, *[(torch.ones(n, 2),) for n in (4, 6, 7)]), "size_changes", "x.shape[0] was 4, then 6"),
-    (calls(double, *[(torch.ones(n),) for n in (4, 6, 7)], dynamic=False), "size_changes", "was 4, then 6, 7"),
-    (calls(double, (torch.ones(4),), (torch.ones(1),)), "size_zero_one", "x.shape[0] was 4, then 1"),
-    (calls(looped, *[(torch.ones(n),) for n in (4, 6, 7)]), "specialized", "x.shape[0] was 4, then 6, 7"),
-    (calls(sides, *[(torch.ones(n),) for n in (4, 5, 15)]), "branch", "x.shape[0] was 4, then 5, 15"),
-    (calls(double, (torch.ones(4, 6),), (torch.ones(6, 4).t(),)), "stride_changes", "x.stride(0) was 6, then 1"),
-    (calls(double, (torch.ones(4, 6),), (X,)), "rank_changes", "x.dim() was 2, then 1"),
-    (calls(double, (X,), (X.double(),)), "dtype_changes", "x.dtype was torch.float32, then torch.float64"),
-    (calls(double, (X,), (X.to("meta"),)), "device_changes", "x.device was cpu, then meta"),
-    (
-        calls(double, (X,), (X.clone().requires_grad_(),)),
-        "requires_grad_changes",
-        "x.requires_grad was False, then True",
-    ),
-    (
-        calls(double, (X,), (torch.nn.Parameter(X, requires_grad=False),)),
-        "type_changes",
-        "x was Tensor, then Parameter",
-    ),
-    (calls(times, (X, 3), (X, 9), (X, 5)), "int_changes", "k was 3, then 9"),
-    (calls(times, (X, 3), (X, 9), (X, 5), dynamic=False), "int_changes", "k was 3, then 9, 5"),
-    (calls(times, (X, 0.5), (X, 0.25), (X, 0.1), dynamic=False), "float_changes", "k was 0.5, then 0.25, 0.1"),
-    (calls(repeated, (X, 3), (X, 5), (X, 4)), "specialized", "k was 3, then 5, 4"),
-    (calls(either, (X, True), (X, False), (X, True)), "flag", "flag was True, then False"),
-    (calls(maybe, (X, 3), (X, None)), "optional_argument", "k was 3, then None"),
-    (calls(lambda x, k: x * len(k), (X, "a"), (X, "bb")), "string_changes", "k was 'a', then 'bb'"),
-    (calls(added, (X, torch.ones(4)), (X, X)), "alias_changes", "same tensor at some calls only"),
-    (calls(lengths, *[(X, [X] * n) for n in (2, 3, 4)]), "growing_container", "len(parts) was 2, then 3, 4"),
-    (calls(membership, ({"a": X},), ({"a": X, "b": X},)), "dict_keys_change", "d['b'] was absent, then present"),
-    (calls(applied, (X, torch.sin), (X, torch.cos)), "identity_changes", "g was another object"),
-    (calls(valued, (X, Colour.RED), (X, Colour.GREEN)), "identity_changes", "colour was another object: Colour.GREEN"),
-    (train_and_eval, "train_eval", "training was True, then False"),
-    (an_attribute_that_comes, "hasattr_changes", "holder.extra was absent, then present"),
-    (with_and_without_gradients, "grad_mode", "grad_mode was True, then False"),
-    (under_autocast, "autocast", "autocast"),
-    (deterministic_later, "deterministic", "deterministic_algorithms was False, then True"),
-    (under_a_default_device, "mode_stack", "the stack of torch function modes changed"),
-    (a_backend_each_time, "backend_changes", "compiled with another backend callable"),
+    (calls(double, *[(torch.ones(n, 2),) for n in (4, 6, 7)]), "size_changes"),
+    (calls(double, *[(torch.ones(n),) for n in (4, 6, 7)], dynamic=False), "size_changes"),
+    (calls(double, (torch.ones(4),), (torch.ones(1),)), "size_zero_one"),
+    (calls(looped, *[(torch.ones(n),) for n in (4, 6, 7)]), "specialized"),
+    (calls(sides, *[(torch.ones(n),) for n in (4, 5, 15)]), "branch"),
+    (calls(double, (torch.ones(4, 6),), (torch.ones(6, 4).t(),)), "stride_changes"),
+    (calls(double, (torch.ones(4, 6),), (X,)), "rank_changes"),
+    (calls(double, (X,), (X.double(),)), "dtype_changes"),
+    (calls(double, (X,), (X.to("meta"),)), "device_changes"),
+    (calls(double, (X,), (X.clone().requires_grad_(),)), "requires_grad_changes"),
+    (calls(double, (X,), (torch.nn.Parameter(X, requires_grad=False),)), "type_changes"),
+    (calls(times, (X, 3), (X, 9), (X, 5)), "int_changes"),
+    (calls(times, (X, 3), (X, 9), (X, 5), dynamic=False), "int_changes"),
+    (calls(times, (X, 0.5), (X, 0.25), (X, 0.1), dynamic=False), "float_changes"),
+    (calls(repeated, (X, 3), (X, 5), (X, 4)), "specialized"),
+    (calls(either, (X, True), (X, False), (X, True)), "flag"),
+    (calls(maybe, (X, 3), (X, None)), "optional_argument"),
+    (calls(lambda x, k: x * len(k), (X, "a"), (X, "bb")), "string_changes"),
+    (calls(added, (X, torch.ones(4)), (X, X)), "alias_changes"),
+    (calls(lengths, *[(X, [X] * n) for n in (2, 3, 4)]), "growing_container"),
+    (calls(membership, ({"a": X},), ({"a": X, "b": X},)), "dict_keys_change"),
+    (calls(applied, (X, torch.sin), (X, torch.cos)), "identity_changes"),
+    (calls(valued, (X, Colour.RED), (X, Colour.GREEN)), "identity_changes"),
+    (train_and_eval, "train_eval"),
+    (an_attribute_that_comes, "hasattr_changes"),
+    (with_and_without_gradients, "grad_mode"),
+    (under_autocast, "autocast"),
+    (deterministic_later, "deterministic"),
+    (under_a_default_device, "mode_stack"),
+    (a_backend_each_time, "backend_changes"),
 ]
 
 
-@pytest.mark.parametrize(("program", "rule", "says"), PROGRAMS, ids=[f"{n}-{p[1]}" for n, p in enumerate(PROGRAMS)])
-@pytest.mark.parametrize("detail", ["full", "lean"])
-def test_a_program_gives_the_finding_of_its_cause(program, rule, says, detail):
-    session = watched(program, detail)
-    found = session.findings()
-    assert [f.rule for f in found] == [rule], [f.title for f in found]
-    assert name_in_call(program, says) in found[0].title
-    assert found[0].count == len(session.recompiles)
-    assert found[0].seconds_lost == pytest.approx(session.recompiles["lost_s"].sum())
-    assert list(found[0].evidence) == session.recompiles["event_id"].tolist()
+@pytest.mark.parametrize(("program", "rule"), PROGRAMS, ids=[f"{n}-{p[1]}" for n, p in enumerate(PROGRAMS)])
+def test_a_program_gives_the_finding_of_its_cause(program, rule):
+    """With the guards that a watch with less detail reads; `tests/advice` has whole programs with full detail."""
+    session = watched(program, "lean")
+    (found,) = session.findings()
+    assert found.rule == rule
+    assert found.count == len(session.recompiles)
+    assert found.seconds_lost == pytest.approx(session.recompiles["lost_s"].sum())
+    assert list(found.evidence) == session.recompiles["event_id"].tolist()
 
 
 def test_a_healthy_program_has_no_findings():
     session = watched(calls(double, (X,), (X,), (X,)))
     assert len(session.compiles) == 1
     assert session.findings() == []
-    assert "Nothing to fix." in session.summary()
 
 
 def test_an_optimizer_that_is_created_again_is_a_dead_reference():
     found = watched(an_optimizer_each_time).findings()
-    (dead,) = [f for f in found if f.rule == "dead_reference"]
-    assert "optimizer was deallocated" in dead.title
+    assert "dead_reference" in [f.rule for f in found]
 
 
 def test_a_counter_up_to_the_limit():
     session = watched(calls(Counting(), *[(X,)] * 11))
     limit, counter = session.findings()
     assert (limit.rule, counter.rule) == ("recompile_limit", "counter")
-    assert "self.step was 9 values between 0 and 8" in counter.title
+    assert counter.details == tuple(map(str, range(9)))
     assert counter.severity == limit.severity == "high"
     assert limit.fix == counter.fix == {"dynamic_sources": "L['self'].step"}
     assert counter.user_code == "self.step += 1"
-    summary = session.summary()
-    assert "hit recompile_limit: it silently runs eagerly from then on" in " ".join(summary.split())
-    assert summary.count("\n") > 8
 
 
 def test_two_causes_in_one_function_are_two_findings():

@@ -6,23 +6,22 @@ import contextlib
 import copy
 import enum
 import gc
-import itertools
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-import torch._dynamo.convert_frame as convert_frame  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list  # noqa: E402
 from torch.overrides import TorchFunctionMode  # noqa: E402
 
-from compilediag.events import GUARD_KINDS  # noqa: E402
+import compilediag as cd  # noqa: E402
+from compilediag.events import GUARD_KINDS, GuardFailure  # noqa: E402
 from compilediag.sources.guards.guard_scope import GuardScope  # noqa: E402
-from compilediag.sources.guards.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
+from compilediag.sources.guards.guard_tree import FailingGuards, failing_guards  # noqa: E402
 from compilediag.sources.guards.guard_walk import Deadline, GuardWalk  # noqa: E402
 
 randn = torch.randn
@@ -30,68 +29,47 @@ FILE = __file__
 GLOBAL = 3
 
 
-def walk_of(manager, f_locals) -> GuardWalk:
-    return GuardWalk(manager, GuardScope(manager, f_locals), deadline=Deadline(math.inf))
+class Seen:
+    """What a watch has recorded of failing guards."""
 
-
-def walked(manager, f_locals) -> FailingGuards:
-    return walk_of(manager, f_locals).run()
-
-
-def at_once(manager, f_locals) -> FailingGuards | None:
-    """What is found without walking; None if that is not enough, or if nothing fails."""
-    walk, debug = walk_of(manager, f_locals), manager.root.check_verbose(f_locals)
-    return walk.found if not debug.result and walk.run_fast(debug) else None
-
-
-class Seen(list):
-    """What `failing_guards` returned for each earlier entry at each recompile, in order."""
+    def __init__(self, session: cd.Session):
+        self.session = session
 
     @property
-    def all(self) -> FailingGuards:
-        return self[-1][0]
+    def rows(self) -> list[GuardFailure]:
+        return list(self.session.data.rows(GuardFailure))
 
     @property
-    def first(self):
-        return self[-1][1]
+    def all(self) -> list[GuardFailure]:
+        """The guards of the oldest entry that failed at the last recompile."""
+        rows = self.rows
+        entry = min(row.entry_compile_id for row in rows if row.compile_key == rows[-1].compile_key)
+        return self.of_entry(entry)
+
+    def of_entry(self, compile_id: str) -> list[GuardFailure]:
+        """The guards of an entry that failed at the last recompile."""
+        rows = self.rows
+        return [row for row in rows if (row.compile_key, row.entry_compile_id) == (rows[-1].compile_key, compile_id)]
+
+    @property
+    def first(self) -> GuardFailure:
+        """That of them which torch reports."""
+        (found,) = [row for row in self.all if row.is_first]
+        return found
 
 
 @pytest.fixture
-def seen(monkeypatch) -> Seen:
-    details = Seen()
-    original = convert_frame.get_and_maybe_log_recompilation_reasons
-
-    def wrapper(entries, frame, *args, **kwargs):
-        for entry in _entries(entries):
-            manager, f_locals = entry.guard_manager, frame.f_locals
-            found = failing_guards(manager, f_locals, budget_s=60)
-            details.append((found, first_failing_guard(manager, f_locals)))
-            assert at_once(manager, f_locals) in (None, walked(manager, f_locals)), "the short way and the walk differ"
-        return original(entries, frame, *args, **kwargs)
-
-    monkeypatch.setattr(convert_frame, "get_and_maybe_log_recompilation_reasons", wrapper)
-    return details
-
-
-def _entries(entries):
-    """torch 2.13 gives a list, torch 2.11 a linked list."""
-    if isinstance(entries, list):
-        return entries
-    return list(itertools.takewhile(bool, _chain(entries)))
-
-
-def _chain(entry):
-    while entry is not None:
-        yield entry
-        entry = entry.next
+def seen() -> Iterator[Seen]:
+    with cd.watch() as session:
+        yield Seen(session)
 
 
 def compiled(function: Callable, **options) -> Callable:
     return torch.compile(function, backend="eager", **{"dynamic": False, **options})
 
 
-def describe_failures(found: FailingGuards) -> list[tuple]:
-    return [(f.kind, f.source, f.expected, f.actual) for f in found]
+def describe_failures(found: list[GuardFailure]) -> list[tuple]:
+    return [(f.guard_kind, f.guard_source, f.expected, f.actual) for f in found]
 
 
 def double(x):
@@ -173,8 +151,8 @@ def test_every_differing_property_of_a_tensor_is_shown(seen, before, now, expect
     call(now())
     assert describe_failures(seen.all) == expected
     assert [f.is_first for f in seen.all] == [True] + [False] * (len(expected) - 1)
-    assert (seen.first.kind, seen.first.source, seen.first.actual) == (expected[0][0], expected[0][1], expected[0][3])
-    assert {(f.user_file, f.user_line, f.user_code) for f in seen.all} == {(FILE, line_of(double), "return x * 2")}
+    assert {(f.user_file, f.user_line) for f in seen.all} == {(FILE, line_of(double))}
+    assert seen.session.recompiles["user_code"].tolist() == ["return x * 2"]
 
 
 def test_inference_tensor_differs_in_its_dispatch_keys(seen):
@@ -182,7 +160,7 @@ def test_inference_tensor_differs_in_its_dispatch_keys(seen):
     call(randn(4, 4))
     call(inference_tensor())
     [found] = seen.all
-    assert (found.kind, found.source) == ("dispatch_keys", "x")
+    assert (found.guard_kind, found.guard_source) == ("dispatch_keys", "x")
     assert "AutogradCPU" in found.expected and found.actual.startswith("without ")
 
 
@@ -190,7 +168,7 @@ def test_channels_last_is_a_stride(seen):
     call = compiled(double)
     call(randn(2, 3, 4, 4))
     call(channels_last())
-    assert [f.kind for f in seen.all] == ["tensor_stride"] * 3
+    assert [f.guard_kind for f in seen.all] == ["tensor_stride"] * 3
     assert describe_failures(seen.all)[0] == ("tensor_stride", "x.stride()[1]", "16", "1")
 
 
@@ -297,16 +275,10 @@ def test_values_are_shown_before_and_after(seen, function, before, now, kind, so
     call = compiled(function)
     call(randn(2), before)
     call(randn(2), now)
-    [found] = [f for f in seen.all if f.is_first]
-    assert (found.kind, found.expected, found.actual) == (kind, expected, actual)
+    found = seen.first
+    assert (found.guard_kind, found.expected, found.actual) == (kind, expected, actual)
     # torch 2.13 names a closure variable in its text, torch 2.11 has only its cell.
-    assert found.source in ([source] if source else ["scale", "k.__closure__[0].cell_contents"])
-    assert (seen.first.kind, seen.first.source, seen.first.expected, seen.first.actual) == (
-        found.kind,
-        found.source,
-        expected,
-        actual,
-    )
+    assert found.guard_source in ([source] if source else ["scale", "k.__closure__[0].cell_contents"])
 
 
 def use_key(x, k):
@@ -325,8 +297,8 @@ def test_enum_member_is_described_by_name(seen):
     call = compiled(use_mode)
     call(randn(2), Mode.FAST)
     call(randn(2), Mode.SLOW)
-    assert (seen.first.source, seen.first.actual) == ("k", "Mode.SLOW")
-    assert seen.first.kind in ("value", "identity")
+    assert (seen.first.guard_source, seen.first.actual) == ("k", "Mode.SLOW")
+    assert seen.first.guard_kind in ("value", "identity")
 
 
 def test_functions_are_described_by_name_and_line(seen):
@@ -350,7 +322,7 @@ def test_same_name_is_another_object(seen):
     call(randn(2), old())
     call(randn(2), new())
     [found] = seen.all
-    assert found.kind == "type"
+    assert found.guard_kind == "type"
     assert found.expected.endswith(".Config") and found.actual == f"{found.expected} (another class)"
     assert found.lookalike == found.expected
 
@@ -406,7 +378,7 @@ def test_module_state(seen, change, expected):
     change(net)
     call(randn(2, 4))
     assert expected in describe_failures(seen.all)
-    assert "other" not in {f.kind for f in seen.all}
+    assert "other" not in {f.guard_kind for f in seen.all}
 
 
 def test_all_of_several_failures_are_found(seen):
@@ -425,7 +397,6 @@ def test_all_of_several_failures_are_found(seen):
         ]
     )
     assert sum(f.is_first for f in seen.all) == 1
-    assert not seen.all.truncated
 
 
 class Mixed(torch.nn.Module):
@@ -468,6 +439,24 @@ MIXED_CHANGES = [
     lambda net, call: call.update(k=None),
     lambda net, call: call.update(k=1),
 ]
+
+
+def walked(manager, f_locals) -> FailingGuards:
+    return _make_walk(manager, f_locals).run()
+
+
+def at_once(manager, f_locals) -> FailingGuards | None:
+    """What is found without walking; None if that is not enough, or if nothing fails."""
+    walk, debug = _make_walk(manager, f_locals), manager.root.check_verbose(f_locals)
+    return walk.found if not debug.result and walk.run_fast(debug) else None
+
+
+def _make_walk(manager, f_locals) -> GuardWalk:
+    return GuardWalk(manager, GuardScope(manager, f_locals), deadline=Deadline(math.inf))
+
+
+def _entries_of(function):
+    return _debug_get_cache_entry_list(function.__code__)
 
 
 def test_the_short_way_finds_what_the_walk_finds():
@@ -529,7 +518,6 @@ def test_tensors_that_became_one(seen):
     call(randn(3), randn(3))
     call(same, same)
     assert describe_failures(seen.all) == [("alias", "x, y", "different tensors", "the same tensor")]
-    assert seen.first.kind == "alias" and seen.first.source == "x, y"
 
 
 def test_tensor_that_became_two(seen):
@@ -553,7 +541,6 @@ def test_storage_that_no_longer_overlaps(seen):
     call(base[0:10], base[5:15])
     call(base[0:10], base[20:30])
     assert describe_failures(seen.all) == [("alias", "x, y", "overlapping storage: x, y", "overlapping storage: none")]
-    assert seen.first.kind == "alias" and seen.first.source == "x, y"
 
 
 def small_or_large(x, y):
@@ -566,10 +553,9 @@ def test_symbolic_shapes(seen):
     call(randn(14), randn(5))
     assert describe_failures(seen.all) == [("symbolic_shape", "x.size()[0]", ">= 2 and <= 9", "14")]
     assert (seen.all[0].user_file, seen.all[0].user_line) == (FILE, line_of(small_or_large))
-    seen.clear()
     call(randn(1), randn(1))
-    assert describe_failures(seen[0][0])[0] == ("symbolic_shape", "x.size()[0]", ">= 10", "1")
-    assert [t[0] for t in describe_failures(seen[1][0])] == ["symbolic_shape", "symbolic_shape"]
+    assert describe_failures(seen.of_entry("0/1"))[0] == ("symbolic_shape", "x.size()[0]", ">= 10", "1")
+    assert [f.guard_kind for f in seen.of_entry("0/0")] == ["symbolic_shape", "symbolic_shape"]
 
 
 def test_a_size_and_a_bound_of_another_one_are_found_without_a_walk():
@@ -588,7 +574,7 @@ def test_sizes_that_are_no_longer_equal(seen):
     call(randn(4), randn(4))
     call(randn(4), randn(1))
     found = seen.all[0]
-    assert found.kind == "symbolic_shape"
+    assert found.guard_kind == "symbolic_shape"
     assert found.expected in ("x.size()[0] == y.size()[0]", "y.size()[0] == x.size()[0]")
     assert "x.size()[0] = 4" in found.actual and "y.size()[0] = 1" in found.actual
 
@@ -600,7 +586,6 @@ def test_marked_dimension(seen):
     torch._dynamo.mark_dynamic(marked, 0)
     call(marked)
     assert describe_failures(seen.all) == [("symbolic_shape", "x._dynamo_dynamic_indices", "absent", "present")]
-    assert seen.first.source == "x._dynamo_dynamic_indices"
 
 
 def marked(high):
@@ -616,7 +601,6 @@ def test_other_bounds_of_a_marked_dimension(seen):
     call(marked(32))
     expected = ("symbolic_shape", "x._dynamo_dynamic_range", "dim 0: 2 to 16", "dim 0: 2 to 32")
     assert describe_failures(seen.all) == [expected]
-    assert describe_failures([seen.first]) == [expected]
 
 
 class OwnSet(set):
@@ -646,7 +630,7 @@ def test_lengths_of_new_kinds(seen, make, name):
     call(randn(2), make(2))
     call(randn(2), make(3))
     assert ("length", f"len({name})", "2", "3") in describe_failures(seen.all)
-    assert seen.first.kind == "length"
+    assert seen.first.guard_kind == "length"
 
 
 def ask_for_lazy_clone(x):
@@ -731,7 +715,6 @@ def test_ambient_state(seen, context, expected):
         call(x)
     found = [t if t[0] != "default_device" else (*t[:3], "meta") for t in describe_failures(seen.all)]
     assert found == expected
-    assert describe_failures([seen.first]) == expected[:1]
 
 
 def test_num_threads(seen):
@@ -739,13 +722,12 @@ def test_num_threads(seen):
     call(randn(2))
     with with_threads():
         call(randn(2))
-    assert [(f.kind, f.source, int(f.actual) - int(f.expected)) for f in seen.all] == [
-        ("global_state", "num_threads", 1)
-    ]
+    found = [(f.guard_kind, f.guard_source, int(f.actual) - int(f.expected)) for f in seen.all]
+    assert found == [("global_state", "num_threads", 1)]
 
 
 @pytest.mark.since_torch("2.13", "an entry outlives the class that it was made for")
-def test_entry_whose_object_died():
+def test_entry_whose_object_died(seen):
     call = compiled(use_attribute)
 
     def compile_with_a_class_that_dies():
@@ -755,28 +737,9 @@ def test_entry_whose_object_died():
         call(randn(2), Shortlived())
 
     compile_with_a_class_that_dies()
-    [entry] = _entries_of(use_attribute)
     gc.collect()
-    [found] = failing_guards(entry.guard_manager, {})
-    assert (found.kind, found.source, found.expected, found.actual) == (
-        "dead_reference",
-        "type(k)",
-        "alive",
-        "deallocated",
-    )
-    assert found.is_first
-    assert first_failing_guard(entry.guard_manager, {}).kind == "dead_reference"
-
-
-def _entries_of(function):
-    return _debug_get_cache_entry_list(function.__code__)
-
-
-def test_backend_change_fails_no_guard():
-    compiled(double)(randn(2))
-    [entry] = _entries_of(double)
-    assert failing_guards(entry.guard_manager, {"x": randn(2)}) == []
-    assert first_failing_guard(entry.guard_manager, {"x": randn(2)}) is None
+    call(randn(2), Plain(1))
+    assert describe_failures([seen.first]) == [("dead_reference", "type(k)", "alive", "deallocated")]
 
 
 def fail_counts(manager) -> list[tuple[str, int]]:
@@ -804,12 +767,11 @@ def run_alias_workload() -> tuple[int, list]:
     return len(entries), [fail_counts(entry.guard_manager.root) for entry in entries]
 
 
-def test_looking_changes_neither_recompiles_nor_counts_nor_order(seen, monkeypatch):
-    with monkeypatch.context() as undone:
-        undone.undo()
-        plain = run_alias_workload()
-    looked = run_alias_workload()
-    assert seen
+def test_looking_changes_neither_recompiles_nor_counts_nor_order():
+    plain = run_alias_workload()
+    with cd.watch() as session:
+        looked = run_alias_workload()
+    assert len(session.guard_failures) > 0
     assert looked == plain
 
 
@@ -824,7 +786,6 @@ def test_looking_at_live_entries_leaves_their_guards_as_they_are():
     before = [fail_counts(entry.guard_manager.root) for entry in (first, second)]
     for _ in range(5):
         assert failing_guards(first.guard_manager, wrong[0])[0].kind == "alias"
-        assert failing_guards(first.guard_manager, {"x": y, "y": y})[0].kind == "alias"
         assert failing_guards(first.guard_manager, {"x": x, "y": y}) == []
         assert failing_guards(second.guard_manager, wrong[1])[0].kind == "tensor_size"
         for call, args in calls:
@@ -837,20 +798,17 @@ def test_fail_count_is_torchs_own(seen):
     call = compiled(double)
     for size in (2, 3, 4, 5):
         call(randn(size))
-    assert [found[0].fail_count for found, _ in seen[-3:]] == sorted(
-        (found[0].fail_count for found, _ in seen[-3:]), key=lambda count: count
-    )
-    assert max(found[0].fail_count for found, _ in seen) == 3
+    counts = [seen.of_entry(f"0/{number}")[0].fail_count for number in range(3)]
+    assert counts == sorted(counts, reverse=True) and counts[0] == 3
 
 
-def test_a_short_budget_cuts_and_says_so(seen):
-    call = compiled(Net.forward)
+def test_a_short_budget_cuts_and_says_so():
     net = Net()
-    call(net, randn(2, 4))
+    compiled(Net.forward)(net, randn(2, 4))
     [entry] = _entries_of(Net.forward)
     found = failing_guards(entry.guard_manager, {"self": net, "x": randn(3, 4)}, budget_s=0)
     assert found.truncated
-    assert describe_failures(found) == [("tensor_size", "x.size()[0]", "2", "3")]
+    assert [(f.kind, f.source, f.expected, f.actual) for f in found] == [("tensor_size", "x.size()[0]", "2", "3")]
 
 
 class Lazy:
@@ -868,24 +826,23 @@ def read_late(x, k):
     return x * k.late
 
 
-def test_user_code_that_raises_is_not_our_failure(monkeypatch):
-    call = compiled(read_late)
-    lazy = Lazy()
+def test_user_code_that_raises_is_not_our_failure(seen, monkeypatch):
+    call, lazy = compiled(read_late), Lazy()
     call(randn(2), lazy)
-    [entry] = _entries_of(read_late)
     monkeypatch.setattr(Lazy, "broken", True)
-    found = failing_guards(entry.guard_manager, {"x": randn(3), "k": lazy})
-    assert ("tensor_size", "x.size()[0]", "2", "3") in describe_failures(found)
+    with pytest.raises(Exception, match="user code fails"):
+        call(randn(3), lazy)
+    assert ("tensor_size", "x.size()[0]", "2", "3") in describe_failures(seen.all)
 
 
-def test_missing_attribute_is_reported():
-    call = compiled(use_attribute)
+def test_missing_attribute_is_reported(seen):
+    call, gone = compiled(use_attribute), Plain(1)
     call(randn(2), Plain(1))
-    [entry] = _entries_of(use_attribute)
-    gone = Plain(1)
     del gone.k
-    found = failing_guards(entry.guard_manager, {"x": randn(2), "k": gone})
-    assert [(f.kind in ("hasattr", "dict_keys"), f.source, f.actual) for f in found] == [(True, "k.k", "missing")]
+    with pytest.raises(AttributeError):
+        call(randn(2), gone)
+    found = [(f.guard_kind in ("hasattr", "dict_keys"), f.guard_source, f.actual) for f in seen.all]
+    assert found == [(True, "k.k", "missing")]
 
 
 def test_parameter_of_a_functional_call(seen):
@@ -903,6 +860,6 @@ def test_kinds_are_known_and_none_is_other(seen):
     values = [{"a": 1}, {"b": 1}, {"a": 1, "b": 2}, {}, {"a": 2.5}, {"a": randn(2)}]
     for value in values:
         call(randn(2), value)
-    kinds = [f.kind for found, _ in seen for f in found]
+    kinds = [row.guard_kind for row in seen.rows]
     assert len(kinds) >= 5
     assert kinds.count("other") == 0 and set(kinds) <= set(GUARD_KINDS)

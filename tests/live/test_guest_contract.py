@@ -11,12 +11,12 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag import sources
-from compilediag.recording.active_recording import find_current
-from compilediag.sources.hooks import patches
-from compilediag.sources.hooks.source import MAX_ERRORS
+from compilediag.diagnosis import FEEDS, explain_gaps
+from tests import inside
+from tests.inside import find_source as source
 from tests.live import programs
 from tests.live.entered import entered
+from tests.unit.session_builder import page_of
 
 NAMES = [
     *("compiles", "phases", "recompiles", "graph_breaks", "fx_graph_cache", "aot_autograd_cache", "remote_cache"),
@@ -24,6 +24,8 @@ NAMES = [
 ]
 
 
+#: A source is switched off after so many errors.
+MAX_ERRORS = 5
 #: Sources whose hooks need programs of their own: see `parity/test_autotune.py`.
 TUNING = ("select_algorithm", "triton_heuristics", "triton_autotune")
 
@@ -31,16 +33,11 @@ TUNING = ("select_algorithm", "triton_heuristics", "triton_autotune")
 def places(but=()):
     """(owner, name) of everything that a watch patches, but for the hooks of some sources."""
     with cd.watch():
-        left_out = {patch for s in sources._attached if s.name in but for patch in s._patches}
-        return list(dict.fromkeys((p.owner, p.name) for p in patches._installed if p not in left_out))
+        return inside.list_places(but)
 
 
 def states(session):
     return {row["name"]: row for row in session.status()}
-
-
-def source(name):
-    return next(s for s in sources._attached if s.name == name)
 
 
 def recompiling(calls=3, **options):
@@ -268,9 +265,9 @@ def test_what_fails_in_the_writers_thread_is_counted_at_its_source():
 
     with cd.watch() as session:
         for _ in range(MAX_ERRORS):
-            find_current().recorder.put(source("dynamic"), broken)
+            inside.find_recorder().put(source("dynamic"), broken)
         assert states(session)["dynamic"]["status"] == "failed"
-        assert len(patches._installed) == len(patches.list_installed()) > 0
+        assert len(inside.list_hooks()) > 0
         recompiling(2)
     assert len(session.recompiles) == 1
 
@@ -330,7 +327,7 @@ def test_stop_puts_back_every_attribute_and_handler():
     assert all(vars(owner)[name] is original for (owner, name), original in before.items())
     assert {name: logging.getLogger(name).handlers for name in loggers} == loggers
     assert logging.getLogger("torch.__trace").filters == filters
-    assert (sys.getprofile(), sys.gettrace(), sources.list_hooks()) == (profile, trace, [])
+    assert (sys.getprofile(), sys.gettrace(), inside.list_hooks()) == (profile, trace, [])
     assert not [t for t in threading.enumerate() if t.name == "compilediag-writer"]
 
 
@@ -366,10 +363,10 @@ def test_watches_nest_and_stop_without_start_is_nothing():
         assert inner is outer
     recompiling(2)
     assert cd.stop() is outer
-    assert sources.list_hooks() and cd.current() is outer
+    assert inside.list_hooks() and cd.current() is outer
     recompiling(2)
     assert cd.stop() is outer
-    assert cd.current() is None and sources.list_hooks() == []
+    assert cd.current() is None and inside.list_hooks() == []
     assert len(outer.recompiles) == 2
     assert cd.stop() is None
 
@@ -388,7 +385,7 @@ def test_an_exception_in_the_block_ends_the_watch_and_is_the_users():
     with pytest.raises(Boom), cd.watch() as session:
         recompiling(2)
         raise Boom
-    assert sources.list_hooks() == [] and len(session.recompiles) == 1
+    assert inside.list_hooks() == [] and len(session.recompiles) == 1
 
 
 # 4. A missing or changed private API gives `unavailable` with a reason
@@ -451,10 +448,7 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
     assert sum(found[n]["events"] for n in set(NAMES) - gone) > 0
     if name in TOLD:
         assert TOLD[name] in session.summary()
-    from compilediag.diagnosis import FEEDS
-    from compilediag.views.model import ViewModel
-
-    observed = ViewModel(session.data).snapshot()["observed"]
+    observed = page_of(session)["observed"]
     blind = {table for table in FEEDS if not observed[table]} - {"calls"}  # Nobody asked for these.
     assert blind == {table for table, feeds in FEEDS.items() if not feeds or gone & {*feeds}}
 
@@ -487,20 +481,19 @@ def test_a_place_that_holds_something_else_costs_its_sources_and_is_named(name, 
 
 
 def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
-    from compilediag.diagnosis import explain_gaps
-    from compilediag.sources.dynamo.compiles import GraphBreaks
-    from compilediag.sources.hooks.torch_names import NothingToWatch
+    with cd.watch():
+        graph_breaks = type(source("graph_breaks"))
 
     def probe(cls):
-        raise NothingToWatch("there is no such thing here")
+        raise inside.NothingToWatch("there is no such thing here")
 
-    monkeypatch.setattr(GraphBreaks, "probe", classmethod(probe))
+    monkeypatch.setattr(graph_breaks, "probe", classmethod(probe))
     with cd.watch() as session:
         pass
     state = states(session)["graph_breaks"]
     assert (state["status"], state["reason"]) == ("off", "nothing to watch: there is no such thing here")
     assert explain_gaps(session.data) == {}
-    assert ("graph_breaks", "off", state["reason"]) in sources.probe_all()
+    assert ("graph_breaks", "off", state["reason"]) in inside.probe_all()
 
 
 @pytest.mark.swallows

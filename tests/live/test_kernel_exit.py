@@ -18,16 +18,16 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORD = """
 import time
 import compilediag as cd
-from compilediag import sources
+from tests import inside
 from IPython.display import display
 from tests.browser.many_events import many_events
 session = cd.start()
 display(session.dashboard())
 for n in range(4):
-    sources._attached[0].emit(lambda n=n: list(many_events(2000, time.time_ns() + n * 10**9)))
+    inside.list_watching()[0].emit(lambda n=n: list(many_events(2000, time.time_ns() + n * 10**9)))
     session.flush()
     time.sleep(0.5)  # For the pump to send some of it before the end; the test does not depend on it.
-sources._attached[0].emit(lambda: list(many_events(2000, time.time_ns() + 10**10)))
+inside.list_watching()[0].emit(lambda: list(many_events(2000, time.time_ns() + 10**10)))
 """
 
 

@@ -1,8 +1,6 @@
 """Another process that locks the session file delays the end of a watch by seconds, and costs nothing that it shows."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,9 @@ LOCKS = ("write", "exclusive", "read")
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
+def outcomes(program_server, tmp_path_factory):
     """What became of the session, by moment and lock. The locks are held until the process has ended."""
-    command = [sys.executable, PROGRAM, tmp_path_factory.mktemp("files")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    done = program_server.run(PROGRAM, tmp_path_factory.mktemp("files"))
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
     return json.loads(done.stdout.splitlines()[-1])

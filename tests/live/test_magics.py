@@ -15,8 +15,6 @@ from nbclient.exceptions import CellExecutionError  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 import compilediag  # noqa: E402
-from compilediag.formatting import format_bytes  # noqa: E402
-from compilediag.frontends.magic_arguments import ACTIONS  # noqa: E402
 
 SETUP = """
 import torch
@@ -25,6 +23,7 @@ import torch
 def double(x):
     return x * 2
 """
+ACTIONS = ("on", "off", "try", "fix", "status", "plan", "findings", "explore", "report", "save")
 TWO_RECOMPILES = "for size in (2, 3, 4):\n    double(torch.ones(size))\n"
 
 
@@ -269,8 +268,8 @@ def test_a_wrong_name_is_answered_with_the_right_one(shell, capsys, cell, messag
 def test_what_was_written_is_said_with_its_place(shell, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(shell, f"%%compilewatch --report 'a b.html'\n{TWO_RECOMPILES}").success
-    (line,) = re.findall(r"compilediag: wrote the report \((.*)\) to (.*)\n", capsys.readouterr().out)
-    assert line == (format_bytes((tmp_path / "a b.html").stat().st_size), str(tmp_path / "a b.html"))
+    (path,) = re.findall(r"compilediag: wrote the report \([\d.]+ [kM]B\) to (.*)\n", capsys.readouterr().out)
+    assert path == str(tmp_path / "a b.html") and os.path.exists(path)
     assert run(shell, "%compilewatch save copy.cdiag").success
     assert "compilediag: wrote the session (" in (out := capsys.readouterr().out)
     assert out.endswith(f" to {tmp_path / 'copy.cdiag'}\n")
@@ -285,32 +284,26 @@ def complete(client, code):
     return reply["matches"]
 
 
-def test_a_frontend_completes_the_magics_and_shows_their_help(tmp_path):
+def test_a_frontend_completes_the_magics_and_shows_their_help(kernel):
     for name in ("run.html", "run.cdiag", "notes.txt"):
-        (tmp_path / name).touch()
-    (tmp_path / "reports").mkdir()
-    environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
-    manager, client = start_new_kernel(startup_timeout=300, kernel_name="python3", cwd=str(tmp_path), env=environment)
-    try:
-        client.execute_interactive("%load_ext compilediag", timeout=300)
-        assert complete(client, "%compilewatch re") == ["report"]
-        assert complete(client, "session = %compilewatch o") == ["off", "on"]
-        assert sorted(complete(client, "%compilewatch ")) == sorted(ACTIONS)
-        assert complete(client, "%compilewatch status --de") == ["--detail"]
-        assert sorted(complete(client, "%compilewatch --detail ")) == ["full", "lean"]
-        assert complete(client, "%compilewatch report r") == ["reports/", "run.html"]
-        assert complete(client, "%compilewatch save r") == ["reports/", "run.cdiag"]
-        assert complete(client, "%%compilewatch --fa") == ["--fail-on-recompile"]
-        assert complete(client, "%%compilewatch --report ru") == ["run.html"]
-        for magic in ("%compilewatch", "%%compilewatch"):
-            (page,) = client.execute(f"{magic}?", reply=True, timeout=300)["content"]["payload"]
-            shown = page["data"]["text/plain"]
-            assert re.search(rf"(?<!%){magic} \[", shown) and shown.count("\noptions:") == 1
-        client.execute_interactive("%unload_ext compilediag", timeout=300)
-        assert "report" not in client.complete("%compilewatch re", reply=True, timeout=300)["content"]["matches"]
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+        (kernel.folder / name).touch()
+    (kernel.folder / "reports").mkdir()
+    kernel.execute_interactive("%load_ext compilediag", timeout=300, store_history=False)
+    assert complete(kernel, "%compilewatch re") == ["report"]
+    assert complete(kernel, "session = %compilewatch o") == ["off", "on"]
+    assert sorted(complete(kernel, "%compilewatch ")) == sorted(ACTIONS)
+    assert complete(kernel, "%compilewatch status --de") == ["--detail"]
+    assert sorted(complete(kernel, "%compilewatch --detail ")) == ["full", "lean"]
+    assert complete(kernel, "%compilewatch report r") == ["reports/", "run.html"]
+    assert complete(kernel, "%compilewatch save r") == ["reports/", "run.cdiag"]
+    assert complete(kernel, "%%compilewatch --fa") == ["--fail-on-recompile"]
+    assert complete(kernel, "%%compilewatch --report ru") == ["run.html"]
+    for magic in ("%compilewatch", "%%compilewatch"):
+        (page,) = kernel.execute(f"{magic}?", reply=True, timeout=300, store_history=False)["content"]["payload"]
+        shown = page["data"]["text/plain"]
+        assert re.search(rf"(?<!%){magic} \[", shown) and shown.count("\noptions:") == 1
+    kernel.execute_interactive("%unload_ext compilediag", timeout=300, store_history=False)
+    assert "report" not in kernel.complete("%compilewatch re", reply=True, timeout=300)["content"]["matches"]
 
 
 def notebook(*cells):
@@ -361,19 +354,31 @@ def test_only_a_result_that_is_assigned_is_a_result(shell, capsys):
 # --- trials of the executed cells ------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """A real kernel, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("kernel")
+    environment = {**os.environ, "IPYTHONDIR": str(folder / "ipython")}
+    manager, client = start_new_kernel(startup_timeout=300, kernel_name="python3", cwd=str(folder), env=environment)
+    client.folder = folder
+    yield client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.fixture
-def kernel():
-    """A real kernel; runs a cell, gives what it printed, or the error that it shows."""
-    manager, client = start_new_kernel()
+def run_cell(kernel):
+    """Runs a cell in the kernel, gives what it printed, or the error that it shows; `run_cell.number` is its number."""
 
     def run_cell(text):
         outputs = []
-        client.execute_interactive(text, timeout=300, output_hook=lambda message: outputs.append(message["content"]))
+        reply = kernel.execute_interactive(
+            text, timeout=300, output_hook=lambda message: outputs.append(message["content"])
+        )
+        run_cell.number = reply["content"]["execution_count"]
         return "".join(content.get("text") or content.get("ename", "") for content in outputs)
 
-    yield run_cell
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    return run_cell
 
 
 DEFINE = """import torch
@@ -384,9 +389,9 @@ def double(x):
 """
 RECORD = "import compilediag\nearly = compilediag.start()\ndouble(torch.ones(7))\ncompilediag.stop()"
 INTERRUPTED = "interrupted = True\nraise KeyboardInterrupt"
-STATE = """session = get_ipython().magics_manager.registry["CompileWatch"]._session
-print(state, compilediag.current(), session.plan().tried["holds"])
-"""
+WIDGET = "import ipywidgets\nslider = ipywidgets.IntSlider(3)"
+NOTHING = "compilediag: nothing to try: nothing recompiled\n"
+STATE = "print(state, compilediag.current())"
 TOTAL = """
 state["runs"] += 1
 for length in (2, 3, 4):
@@ -395,35 +400,38 @@ print("runs", state["runs"], "total", total)
 """
 
 
-def test_the_executed_cells_are_tried_in_fresh_processes(kernel):
+def test_the_executed_cells_are_tried_in_fresh_processes(run_cell):
     """Nothing of the kernel is used or changed: neither its variables nor what it has compiled."""
-    setup = ["%load_ext compilediag", "files = !echo one\n!echo two\nassert files", DEFINE, RECORD, "early", "1 / 0"]
-    setup += [INTERRUPTED, "import ipywidgets\nslider = ipywidgets.IntSlider(3)"]
-    for cell in setup:
-        kernel(cell)
-    assert kernel(f"%%compilewatch --quiet{TOTAL}") == "runs 1 total 8.0\n"
-    kernel("raise RuntimeError('below the watched cell')")
-    shown = kernel("%compilewatch try")
+    run_cell("%load_ext compilediag")
+    run_cell("def fail():\n    raise ValueError('mine')")
+    first = run_cell.number
+    for number, (cell, message) in enumerate(
+        (
+            ("fail()", f"raised ValueError: mine (Cell In[{first}]:2)"),
+            ("name = input()", f"raised EOFError: nobody can answer input() (Cell In[{first + 2}]:2)"),
+        ),
+        first + 1,
+    ):
+        shown = run_cell(f"%%compilewatch try\n{cell}")
+        assert shown == f"compilediag: in a fresh process, Cell In[{number}] {message}\n"
+    assert NOTHING in run_cell("%%compilewatch try\nimport asyncio\nawait asyncio.sleep(0)\nx = 1")
+    # A cell that was tried was not executed, so it is no part of later trials.
+    assert NOTHING in run_cell("%compilewatch try")
+    assert "NameError" in run_cell("x")
+
+    for cell in ["files = !echo one\n!echo two\nassert files", DEFINE, RECORD, "early", "1 / 0", INTERRUPTED, WIDGET]:
+        run_cell(cell)
+    widget, defined = run_cell.number, run_cell.number - 5
+    assert run_cell(f"%%compilewatch --quiet{TOTAL}") == "runs 1 total 8.0\n"
+    run_cell("raise RuntimeError('below the watched cell')")
+    shown = run_cell("%compilewatch try")
     assert "1 change removes 3 of 3 recompiles" in shown and "runs" not in shown
     assert "Tried, the plan holds: 3 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
-    assert "\nLeft out, because you interrupted it: Cell In[7].\n" in shown
+    assert f"\nLeft out, because you interrupted it: Cell In[{widget - 1}].\n" in shown
     assert shown.endswith("\nIn a fresh process, widgets have their first values: `slider`.\n")
-    assert kernel(STATE) == "{'runs': 1} None True\n"
-    found = kernel("%compilewatch fix")
-    assert "1 line changed: recompiles 3 -> 0 (proven: " in found and "+++ b/Cell In[3]\n" in found
+    assert run_cell(STATE) == "{'runs': 1} None\n"
+    assert "Tried, the plan holds: 3 recompiles -> 0, " in run_cell("%compilewatch findings")
+    found = run_cell("%compilewatch fix")
+    assert "1 line changed: recompiles 3 -> 0 (proven: " in found and f"+++ b/Cell In[{defined}]\n" in found
     assert '+@torch.compile(backend="eager", dynamic=True)\n' in found
-    assert kernel(STATE) == "{'runs': 1} None True\n"
-
-
-def test_cells_that_cannot_be_compared_are_one_line(kernel):
-    kernel("%load_ext compilediag")
-    kernel("def fail():\n    raise ValueError('mine')")
-    for cell, message in (
-        ("fail()", "in a fresh process, Cell In[3] raised ValueError: mine (Cell In[2]:2)"),
-        ("name = input()", "in a fresh process, Cell In[4] raised EOFError: nobody can answer input() (Cell In[4]:2)"),
-        ("import asyncio\nawait asyncio.sleep(0)\nx = 1", "nothing to try: nothing recompiled"),
-    ):
-        assert kernel(f"%%compilewatch try\n{cell}") == f"compilediag: {message}\n"
-    # A cell that was tried was not executed, so it is no part of later trials.
-    assert kernel("%compilewatch try") == "compilediag: nothing to try: nothing recompiled\n"
-    assert "NameError" in kernel("x")
+    assert run_cell(STATE) == "{'runs': 1} None\n"

@@ -10,8 +10,8 @@ PROGRAM = Path(__file__).with_name("memory_limit.py")
 
 @pytest.mark.parametrize("detail", ["lean", "full"])
 @pytest.mark.parametrize("moment", ["start", "hooks", "flush", "stop"])
-def test_nothing_is_raised_and_nothing_is_left_without_memory(python, moment, detail):
-    done = python(PROGRAM, moment, detail)
+def test_nothing_is_raised_and_nothing_is_left_without_memory(program_server, moment, detail):
+    done = program_server.run(PROGRAM, moment, detail)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     # A watch that can't begin is the caller's to know.

@@ -12,8 +12,7 @@ from torch._functorch._aot_autograd import autograd_cache
 from torch._inductor import codecache
 
 import compilediag as cd
-from compilediag import sources
-from compilediag.sources.hooks import late_imports
+from tests import inside
 from tests.live import programs
 
 #: The sources that watch some functions, methods, class methods and static methods; two watch one of the functions.
@@ -71,35 +70,29 @@ ORDERS = [
 ]
 
 
-@pytest.fixture
-def recorder():
-    """A recorder that writes nothing: a cycle is only the hooks."""
-    from compilediag.recording.recorder import Recorder
-
-    return lambda: Recorder("unused", {})
-
-
 def read_own(owner, name):
     return vars(owner)[name]
 
 
 @pytest.mark.parametrize(("read", "cycles"), [(read_own, CYCLES), (getattr, 50)])
 @pytest.mark.parametrize("order", ORDERS, ids=" then ".join)
-def test_wrappers_do_not_pile_up_in_whatever_order_tools_leave(order, read, cycles, recorder, monkeypatch):
+def test_wrappers_do_not_pile_up_in_whatever_order_tools_leave(order, read, cycles, monkeypatch):
     originals = [vars(owner)[name] for owner, name in PLACES]
     for (owner, name), original in zip(PLACES, originals, strict=True):
         monkeypatch.setattr(owner, name, original)  # What the tool puts back is bound.
-    tool = WrappingTool(read)
+    tool, detach = WrappingTool(read), inside.attach(WATCHING)
+    detach()
+    # Sources that watch these places, without the others, which take most of the time; nothing is recorded.
     steps = {
-        "watch joins": lambda: attach_some(recorder()),
-        "watch leaves": sources.detach,
+        "watch joins": lambda: inside.attach(WATCHING),
+        "watch leaves": detach,
         "tool joins": tool.join,
         "tool leaves": tool.leave,
     }
     for _ in range(cycles):
         for step in order:
             steps[step]()
-    assert sources.list_hooks() == []
+    assert inside.list_hooks() == []
     depths = [
         count_wrappers(vars(owner)[name], plain(original))
         for (owner, name), original in zip(PLACES, originals, strict=True)
@@ -111,15 +104,6 @@ def test_wrappers_do_not_pile_up_in_whatever_order_tools_leave(order, read, cycl
     found = [vars(owner)[name] for owner, name in PLACES]
     assert [*map(plain, found)] == [*map(plain, originals)], "the next watch has removed that one as well"
     assert read is getattr or found == originals
-
-
-def attach_some(recorder):
-    """The sources that watch these places, without the others, which take most of the time."""
-    for cls in sources._source_classes():
-        if cls.name in WATCHING:
-            source = cls(recorder, "full")
-            sources._attached.append(source)
-            source.begin()
 
 
 def count_wrappers(function, original):
@@ -143,7 +127,7 @@ def test_a_tool_that_puts_our_list_or_finder_back_gets_ones_without_effect():
     trace.handlers, sys.meta_path[:] = kept, kept_finders
     try:
         assert list(kept) == before and kept is not handlers
-        assert late_imports.list_waiting() == []
+        assert inside.list_late_imports() == []
         programs.numbers()
         with cd.watch() as later:
             torch._dynamo.reset()

@@ -3,13 +3,14 @@
 import importlib
 import runpy
 import sys
+from dataclasses import asdict
 from textwrap import dedent
 
 import pytest
 import torch
 
 import compilediag
-from compilediag.diagnosis.source_edits import apply_edits
+from tests.advice.source_changes import apply_edits
 
 LIBRARY = '''
 """A small library with what libraries put around theirs: a wrapper, a loss function, an output class, graph breaks."""
@@ -148,7 +149,7 @@ def test_three_causes_at_one_call_save_nothing_alone(run):
     assert [step.line for step in plan.steps] == [8] * len(plan.steps)
     marks = next(step for step in plan.steps if step.edits)
     assert marks.change.splitlines() == [f"torch._dynamo.maybe_mark_dynamic(points, {dim})" for dim in (0, 1)]
-    changed = apply_edits(COUNT, marks.edits).text
+    changed = apply_edits(COUNT, list(map(asdict, marks.edits)), marks.file)
     assert run_again(run, plan, changed) == 0
 
 

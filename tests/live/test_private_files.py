@@ -195,7 +195,7 @@ def test_what_a_trial_creates_is_private(python, spaces, tmp_path):
     script.write_text(LOOK + TRIED)
     (tmp_path / "lists").mkdir()
     environment["LISTS"] = str(tmp_path / "lists")
-    command = ["-m", "compilediag", "try", "--fast", "--save", root / "out" / "tried.cdiag", script]
+    command = ["-m", "compilediag", "try", "--fast", "--runs", "1", "--save", root / "out" / "tried.cdiag", script]
     done = python(*command, env=environment, umask=0, stdin=subprocess.DEVNULL)
     lists = [json.loads(file.read_text()) for file in (tmp_path / "lists").iterdir()]
     assert len(lists) > 1, done.stderr

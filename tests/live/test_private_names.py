@@ -3,8 +3,7 @@
 import pytest
 
 import compilediag as cd
-from compilediag import sources
-from compilediag.recording.recorder import Recorder
+from tests import inside
 from tests.live import programs
 from tests.live.private_names import MISSING, list_names, put_instead
 
@@ -31,11 +30,11 @@ FOR_CALLS = {
 
 def list_states():
     """The states of all sources that would record now. Nothing is recorded."""
-    sources.attach(Recorder("unused", {}), "full")
+    detach = inside.attach()
     try:
-        return [source.status() for source in sources._attached]
+        return [source.status() for source in inside.list_watching()]
     finally:
-        sources.detach()
+        detach()
 
 
 @pytest.mark.parametrize("value", [MISSING, None], ids=["missing", "None"])

@@ -1,23 +1,20 @@
 """Compiles in other processes: forked by os.fork and by multiprocessing, and spawned ones that join by path."""
 
 import json
-import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 import compilediag as cd
-from compilediag import sources
-from compilediag.views.model import ViewModel
-from compilediag.views.patches import Pump
+from tests import inside
 
 FORK = """
 import json, multiprocessing, os, sys, time
 import torch
 import compilediag as cd
-from compilediag import sources
 
 def compiled(name, sizes):
     def function(x, n):
@@ -87,7 +84,6 @@ SPAWN = """
 import json, multiprocessing, os, sys
 import torch
 import compilediag as cd
-from compilediag import sources
 
 def child(path):
     with cd.watch(path) as session:
@@ -116,16 +112,15 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def forked(tmp_path_factory):
-    return run_and_load(tmp_path_factory.mktemp("fork") / "fork.py", FORK)
+def forked(program_server, tmp_path_factory):
+    return run_and_load(program_server, tmp_path_factory.mktemp("fork") / "fork.py", FORK)
 
 
-def run_and_load(script, code, *args):
+def run_and_load(program_server, script, code, *args):
     """What the script printed last, as JSON."""
     script.write_text(code)
     # CUDA can't be used in a forked process once its parent has used it, and dynamo uses it where it finds it.
-    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run([sys.executable, script, *args], capture_output=True, text=True, timeout=600, env=env)
+    done = program_server.run(script, *args, env={"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -157,20 +152,19 @@ def test_a_child_that_outlives_the_watch_loses_nothing(forked):
     assert (forked["counts"]["outlives"], forked["counts"]["outlives_the_watch"]) == (2, 2)
 
 
-def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(tmp_path):
-    found = run_and_load(tmp_path / "spawn.py", SPAWN, str(tmp_path / "run.cdiag"))
+def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(program_server, tmp_path):
+    found = run_and_load(program_server, tmp_path / "spawn.py", SPAWN, str(tmp_path / "run.cdiag"))
     assert found["code"] == 0
     assert found["pids"] == {str(found["child"]): 3, str(found["parent"]): 1}
     assert found["recompiles"] == [found["child"]] * 2
     assert (found["stopped_meanwhile"], found["stopped"]) == (None, True)
-    assert found["sources"] == 2 * (len(sources.probe_all()) + 1), "all of each process, and its writer"
+    assert found["sources"] == 2 * (len(inside.list_sources()) + 1), "all of each process, and its writer"
     assert len(cd.load(tmp_path / "run.cdiag").compiles) == 4
 
 
 RECORDING = """
 import sys, torch
 import compilediag as cd
-from compilediag import sources
 
 with cd.watch(sys.argv[1]) as session:
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
@@ -190,14 +184,16 @@ def test_a_session_that_another_process_records_is_followed_until_that_one_ends(
         assert process.stdout.readline() == "recorded\n"
         session, sent = cd.load(path), []
         assert session.state == "watching"
-        pump = Pump(ViewModel(session.data), sent.append)
+        pump = inside.Pump(inside.ViewModel(session.data), sent.append)
         pump.start()
         end = time.monotonic() + 300
         while not sent:
             assert time.monotonic() < end, "nothing was sent while the other process records"
             time.sleep(0.01)
         process.communicate("\n", timeout=600)
-        pump._thread.join(300)
+        while any(thread.name == "compilediag-dashboard" for thread in threading.enumerate()):
+            assert time.monotonic() < end, "the pump does not notice that the other process has ended"
+            time.sleep(0.01)
     finally:
         process.kill()
         process.wait()

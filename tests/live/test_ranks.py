@@ -13,6 +13,7 @@ import torch
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
+from tests import inside
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -117,22 +118,20 @@ def test_a_folder_that_can_not_be_made_is_one_line(tmp_path):
 
 
 def test_torch_distributed_that_is_half_imported_has_no_rank(monkeypatch):
-    from compilediag import sources
-
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setitem(sys.modules, "torch.distributed", types.ModuleType("torch.distributed"))
-    assert sources.rank() is None
+    assert inside.read_rank() is None
     monkeypatch.setenv("RANK", "7")
-    assert sources.rank() == 7
+    assert inside.read_rank() == 7
     monkeypatch.setenv("RANK", "first")
-    assert sources.rank() is None
+    assert inside.read_rank() is None
 
 
-def test_a_script_that_is_run_under_a_launcher_is_recorded_into_a_folder(python, tmp_path):
+def test_a_script_that_is_run_under_a_launcher_is_recorded_into_a_folder(program_server, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))\n")
     for rank, folder in enumerate(("ranks/", "ranks")):
         command = ["-m", "compilediag", "run", "--quiet", "--save", folder, script]
-        done = python(*command, env={"RANK": str(rank)}, cwd=tmp_path)
+        done = program_server.run(*command, env={"RANK": str(rank)}, cwd=tmp_path)
         assert done.returncode == 0 and done.stderr == "", done.stderr
     assert cd.load(tmp_path / "ranks").compiles["rank"].tolist() == [0, 1]

@@ -1,6 +1,7 @@
 """A redacted view of a real run: secrets that were planted wherever a program can hold one are not in it."""
 
 import dataclasses
+import functools
 import json
 import socket
 import sys
@@ -12,9 +13,8 @@ from torch._dynamo.utils import CompilationMetrics
 import compilediag as cd
 from compilediag.cli import main
 from compilediag.events import BY_TABLE
-from compilediag.views.model import ViewModel
-from compilediag.views.page_json import dumps
 from tests.live.secret_program import SECRETS, find_leaks, run_program
+from tests.unit.session_builder import page_of
 
 #: Kind of recording -> secrets that it does not have: they are in the program's source or in its process only.
 NOT_RECORDED = {
@@ -26,13 +26,18 @@ NOT_RECORDED = {
 LOGS_HAVE_VERSION = "pytorch_version" in {field.name for field in dataclasses.fields(CompilationMetrics)}
 
 
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """Runs the program with a detail, once: (session, folder of its logs, redacted report of `compilediag run`)."""
+    return functools.cache(lambda detail: run_program(tmp_path_factory.mktemp("recorded"), detail))
+
+
 @pytest.fixture(scope="module", params=["full", "lean", "log"])
-def recorded(request, tmp_path_factory):
+def recorded(request, record):
     """(kind of recording, session, redacted report of `compilediag run` or None)"""
-    folder = tmp_path_factory.mktemp("recorded")
-    session, logs, report = run_program(folder, "lean" if request.param == "lean" else "full")
+    session, logs, report = record("lean" if request.param == "lean" else "full")
     if request.param == "log":
-        return request.param, cd.ingest(logs, out=folder / "log.cdiag"), None
+        return request.param, cd.ingest(logs, out=report.with_name("log.cdiag")), None
     return request.param, cd.load(session), report
 
 
@@ -40,8 +45,7 @@ def make_views(recorded, folder, redact):
     """Name -> text of each view that can be redacted."""
     _, session, report = recorded
     views = {
-        "snapshot": dumps(ViewModel(session.data, redact).snapshot()),
-        "patch": dumps(ViewModel(session.data, redact).patch()),
+        "page": json.dumps(page_of(session, redact=redact)),
         "report": session.report(folder / f"report-{redact}.html", redact=redact).read_text(),
         "Markdown": session.export(folder / f"{redact}.md", "markdown", redact=redact).read_text(),
     }
@@ -88,7 +92,7 @@ def test_unredacted_views_hold_them(recorded, tmp_path):
 
 def test_names_numbers_and_findings_stay(recorded, tmp_path):
     kind, session, _ = recorded
-    whole, redacted = (ViewModel(session.data, redact).snapshot() for redact in (False, True))
+    whole, redacted = (page_of(session, redact=redact) for redact in (False, True))
     at = [column["name"] for column in redacted["columns"]["compiles"]].index("function")
     names = {row[at] for row in redacted["rows"]["compiles"]}
     assert {"forward", "breaking", "read0", "<lambda>"} <= names

@@ -5,7 +5,7 @@ import torch
 
 import compilediag
 from compilediag.events import Compile, GuardFailure, Recompile, RefusedCall
-from compilediag.sources import list_hooks
+from tests.inside import list_hooks
 
 START = torch.compiler.set_stance
 

@@ -10,7 +10,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 import torch
@@ -40,22 +40,23 @@ class Case:
         return f"import torch\n\n\n{dedent(self.program)}"
 
 
-DOUBLE = """
-    @torch.compile(backend="eager"{options})
-    def double(x):
-        return x * 2
+def write(before: str = "", options: str = "", call: str = "double(torch.ones(n))", body: str = "") -> str:
+    """A function that is compiled and called with four sizes; `call` is one call, `body` replaces all of them."""
+    body = dedent(body) or f"for n in (4, 5, 6, 7):\n{indent(call, '    ')}\n"
+    options = f", {options}" if options else ""
+    return f'{before}@torch.compile(backend="eager"{options})\ndef double(x):\n    return x * 2\n\n{body}'
 
-    for n in (4, 5, 6, 7):
-        {call}
+
+SCALE = """
+    torch._dynamo.config.{0} = True
+
+    @torch.compile(backend="eager")
+    def scale(x, k):
+        return x * k
+
+    for k in {1}:
+        scale(torch.ones(4), k)
 """
-
-
-def write(before: str = "", options: str = "", call: str = "double(torch.ones(n))") -> str:
-    """A function that is compiled and called with four sizes; `call` is one of the calls."""
-    call = call.replace("\n", "\n        ")
-    return f"{before}{dedent(DOUBLE.format(options=options and f', {options}', call=call))}"
-
-
 CATCH = "try:\n    double(torch.ones(n))\nexcept Exception:\n    pass"
 STATIC = "dynamic=False (dynamic=None is enough), or torch._dynamo.config.automatic_dynamic_shapes is False"
 BREAK = """
@@ -89,31 +90,13 @@ CASES = (
     ),
     Case(
         "specialize_int = True",
-        """
-        torch._dynamo.config.specialize_int = True
-
-        @torch.compile(backend="eager")
-        def scale(x, k):
-            return x * k
-
-        for k in (2, 3, 4, 5):
-            scale(torch.ones(4), k)
-        """,
+        SCALE.format("specialize_int", (2, 3, 4, 5)),
         ("counter",),
         ("torch._dynamo.config.specialize_int is True", "dynamic_sources"),
     ),
     Case(
         "specialize_float = True",
-        """
-        torch._dynamo.config.specialize_float = True
-
-        @torch.compile(backend="eager")
-        def scale(x, k):
-            return x * k
-
-        for k in (2.5, 3.5, 4.5, 5.5):
-            scale(torch.ones(4), k)
-        """,
+        SCALE.format("specialize_float", (2.5, 3.5, 4.5, 5.5)),
         ("float_changes",),
         ("torch._dynamo.config.specialize_float is True", "torch.tensor(k)"),
     ),
@@ -194,75 +177,65 @@ CASES = (
     # Stances
     Case(
         'set_stance("eager_on_recompile")',
+        write(
+            body="""
+            double(torch.ones(4))
+            with torch.compiler.set_stance("eager_on_recompile"):
+                for _ in range(20):
+                    double(torch.ones(5))
         """
-        @torch.compile(backend="eager")
-        def double(x):
-            return x * 2
-
-        double(torch.ones(4))
-        with torch.compiler.set_stance("eager_on_recompile"):
-            for _ in range(20):
-                double(torch.ones(5))
-        """,
+        ),
         ("refused_calls",),
         ("ran eagerly 20x", "compiles nothing new: x.shape[0] was 4, then 5", "dynamic_sources"),
     ),
     Case(
         'set_stance("fail_on_recompile")',
+        write(
+            body="""
+            double(torch.ones(4))
+            with torch.compiler.set_stance("fail_on_recompile"):
+                try:
+                    double(torch.ones(5))
+                except RuntimeError:
+                    pass
         """
-        @torch.compile(backend="eager")
-        def double(x):
-            return x * 2
-
-        double(torch.ones(4))
-        with torch.compiler.set_stance("fail_on_recompile"):
-            try:
-                double(torch.ones(5))
-            except RuntimeError:
-                pass
-        """,
+        ),
         ("refused_calls",),
         ("raised an exception once", "allows no compile: x.shape[0] was 4, then 5"),
         ("eagerly",),
     ),
     Case(
         'set_stance("force_eager")',
+        write(
+            body="""
+            with torch.compiler.set_stance("force_eager"):
+                double(torch.ones(4))
         """
-        @torch.compile(backend="eager")
-        def double(x):
-            return x * 2
-
-        with torch.compiler.set_stance("force_eager"):
-            double(torch.ones(4))
-        """,
+        ),
         ("refused_calls",),
         ("turns torch.compile off",),
     ),
     Case(
         "set_stance(force_backend=...)",
-        """
-        @torch.compile(backend="eager")
-        def double(x):
-            return x * 2
-
-        with torch.compiler.set_stance(force_backend="aot_eager"):
+        write(
+            body="""
+            with torch.compiler.set_stance(force_backend="aot_eager"):
+                double(torch.ones(4))
             double(torch.ones(4))
-        double(torch.ones(4))
-        """,
+        """
+        ),
         ("backend_changes",),
         ("if the stance is intended, this recompile is expected",),
     ),
     Case(
         "set_stance(skip_guard_eval_unsafe=True)",
-        """
-        @torch.compile(backend="eager")
-        def double(x):
-            return x * 2
-
-        double(torch.ones(4))
-        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+        write(
+            body="""
             double(torch.ones(4))
-        """,
+            with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+                double(torch.ones(4))
+        """
+        ),
         ("unchecked_guards",),
         ("guards are not checked",),
     ),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.recording.active_recording import find_current
+from tests import inside
 from tests.live import programs
 from tests.live.interruptions import (
     MIDDLE,
@@ -23,7 +23,7 @@ STRIKES = [time_out, functools.partial(time_out, handle_timeout_without_argument
 #: torch logs whatever is raised while it records its metrics, and continues; without a watch too.
 SWALLOWED_BY_TORCH = ("metrics_context.py", "__exit__")
 #: Of so many places one is interrupted, unless all are.
-STRIDE = 12
+STRIDE = 24
 
 
 def run():
@@ -66,7 +66,7 @@ def strike_at_each(detail, strike, stride):
         before = len(session.compiles), len(session.recompiles)
         assert run() == results
         after = len(session.compiles), len(session.recompiles)
-        assert find_current().recorder.progress == {}, "nothing compiles, whatever hooks were interrupted"
+        assert inside.find_recorder().progress == {}, "nothing compiles, whatever hooks were interrupted"
         states = [row for row in session.status() if row["reason_code"] == "errors"]
     with cd.watch(detail=detail) as undisturbed:
         run()

@@ -9,10 +9,10 @@ import torch
 from torch._dynamo import utils
 
 import compilediag as cd
-from compilediag import sources
 from compilediag.events import BY_TABLE
-from compilediag.views.totals import compute_totals
+from tests import inside
 from tests.live import programs
+from tests.unit.session_builder import page_of
 
 
 def metrics_of(run):
@@ -57,7 +57,7 @@ def test_compiles_are_torchs_metrics_to_the_last_figure():
         assert frame[column].tolist() == pytest.approx([t and t / 1e6 for t in map(float_or_nan, theirs)], nan_ok=True)
     lengths = [(m.end_time_us - m.start_time_us) / 1e6 for m in metrics]
     assert frame["duration_s"].tolist() == pytest.approx(lengths)
-    assert compute_totals(session.data)["compile_s"] == pytest.approx(sum(lengths))
+    assert page_of(session)["totals"]["compile_s"] == pytest.approx(sum(lengths))
 
 
 def float_or_nan(value):
@@ -71,7 +71,7 @@ def test_counts_are_those_of_torchs_counters():
     assert utils.counters["stats"]["unique_graphs"] == (frame["outcome"] == "ok").sum()
     assert len(session.graph_breaks) >= sum(utils.counters["graph_break"].values()) > 0
     assert len(session.recompiles) == sum(m.recompile_reason is not None for m in metrics)
-    assert compute_totals(session.data)["recompiles"] == frame["is_recompile"].sum() == len(session.recompiles)
+    assert page_of(session)["totals"]["recompiles"] == frame["is_recompile"].sum() == len(session.recompiles)
 
 
 def test_a_backward_is_named_after_its_function():
@@ -180,7 +180,7 @@ def test_outcomes_limits_and_restarts():
     hit = frame.loc["0/2"]
     assert (hit["limit"], hit["function"], hit["is_recompile"]) == ("recompile_limit", "limited", True)
     assert "recompile limit exceeded" in hit["fail_reason"]
-    assert frame["limit"].notna().sum() == compute_totals(session.data)["limit_hits"] == 1
+    assert frame["limit"].notna().sum() == page_of(session)["totals"]["limit_hits"] == 1
     restarted = frame.loc["2/0"]
     assert restarted["attempt"] == 1 and len(restarted["restart_reasons"]) == 1
     assert "graph_break()" in restarted["restart_reasons"][0]
@@ -426,7 +426,7 @@ def test_warm_caches_hit_and_save_what_the_compile_took(cached):
     cold = lookups(cached["cold"], "aot_autograd")
     assert aot["key"].iloc[0] == cold["key"].iloc[0]
     assert aot["saved_s"].iloc[0] == pytest.approx(cold["taken_s"].max(), rel=0.01)
-    assert compute_totals(cached["warm"].data)["cache_saved_s"] == pytest.approx(aot["saved_s"].iloc[0])
+    assert page_of(cached["warm"])["totals"]["cache_saved_s"] == pytest.approx(aot["saved_s"].iloc[0])
     assert cached["warm"].compiles["inductor_s"].isna().all()
 
 
@@ -474,7 +474,7 @@ def span(session):
 def test_sources_say_what_they_did_and_what_it_cost():
     session, _ = metrics_of(mixed)
     found = {row["name"]: row for row in session.status()}
-    assert set(found) == {*(cls.name for cls in sources._source_classes()), "writer"}
+    assert set(found) == {*inside.list_sources(), "writer"}
     at_work = programs.at_work(session).values()
     assert {(row["status"], row["reason"]) for row in at_work} == {("active", None)}
     assert {row["dropped"] for row in found.values()} == {0}
@@ -487,18 +487,17 @@ def test_sources_say_what_they_did_and_what_it_cost():
     assert found["phases"]["events"] + found["trace"]["events"] == sum(map(len, both))
     own = sum(row["overhead_s"] for row in found.values())
     assert own > 0
-    assert compute_totals(session.data)["own_s"] == pytest.approx(own)
+    assert page_of(session)["totals"]["own_s"] == pytest.approx(own)
 
 
 def test_probing_says_what_would_work_and_leaves_nothing():
-    found = {name: (status, reason) for name, status, reason in sources.probe_all()}
-    assert set(found) == {cls.name for cls in sources._source_classes()}
+    found = {name: (status, reason) for name, status, reason in inside.probe_all()}
     idle = {n: reason for n, (status, reason) in found.items() if status == "off"}
     assert all(reason.startswith("nothing to watch: ") for reason in idle.values())
     calls = "available" if sys.version_info >= (3, 12) else "unavailable"
     assert found.pop("calls")[0] == calls, "it needs Python 3.12"
     assert {status for n, (status, _) in found.items() if n not in idle} == {"available"}
-    assert sources.list_hooks() == []
+    assert inside.list_hooks() == []
 
 
 def test_the_version_of_torch_is_the_same_before_torch_is_imported(python):

@@ -1,7 +1,7 @@
-"""What a finding suggests for programs of which one part of the advice was wrong before: the change is made, and the
-recompiles are gone, what is computed is the same, and it is still compiled. Real compiler, backend "eager".
+"""What a finding suggests where similar programs need other advice: the change is made, the recompiles are gone, what
+is computed is the same, and it is still compiled. And what no setting fixes. Real compiler, backend "eager".
 
-`tests/advice` does the same for whole programs; here are the cases in which similar programs need other advice.
+`tests/advice` follows the advice of each rule in whole programs.
 """
 
 import threading
@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import compilediag
-from compilediag.diagnosis.rule import ISOLATION_SINCE
-from compilediag.diagnosis.rules.guards import THREAD_SETTINGS_SINCE
 
 X = torch.arange(8.0)
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+#: Whether this torch has `isolate_recompiles`, and settings that hold in the thread that made them only.
+HAS_ISOLATION, HAS_THREAD_SETTINGS = VERSION >= (2, 13), VERSION >= (2, 12)
 
 
 @dataclass
@@ -51,11 +51,11 @@ def assert_fixed(before, after, left=0):
 
 def apply_settings(settings, program):
     """The program with these settings in force."""
-    owners = {"dynamic_sources": torch.compiler.config, "unbacked_sources": torch.compiler.config}
+    ((key, value),) = settings.items()
+    owner = torch.compiler.config if key.endswith("_sources") else torch._dynamo.config
 
     def changed(compiled):
-        ((key, value),) = settings.items()
-        with owners.get(key, torch._dynamo.config).patch(**{key: value}):
+        with owner.patch(**{key: value}):
             return program(compiled)
 
     return changed
@@ -219,8 +219,8 @@ def test_the_index_of_a_layer_is_passed_as_what_it_selects():
     found = before.find("instance_constant")
     assert found.fix is None
     assert_fixed(before, run(lambda compiled: call_layers(compiled, SelectedLayer, lambda caches, i: caches[i])))
-    assert any("isolate_recompiles=True" in change.text for change in found.changes) == (VERSION >= ISOLATION_SINCE)
-    if VERSION >= ISOLATION_SINCE:
+    assert any("isolate_recompiles=True" in change.text for change in found.changes) == HAS_ISOLATION
+    if HAS_ISOLATION:
         apart = run(lambda compiled: call_layers(compiled, Layer, lambda caches, i: caches, isolate_recompiles=True))
         assert_fixed(before, apart)
 
@@ -269,8 +269,8 @@ def test_modules_of_several_classes_get_their_own_entries():
         return [f(X) for f in [compiled(Activated(kind()), **options) for kind in kinds]]
 
     before = run(program)
-    assert ("isolate_recompiles=True" in before.find("type_changes").suggestion) == (VERSION >= ISOLATION_SINCE)
-    if VERSION >= ISOLATION_SINCE:
+    assert ("isolate_recompiles=True" in before.find("type_changes").suggestion) == HAS_ISOLATION
+    if HAS_ISOLATION:
         assert_fixed(before, run(lambda compiled: program(compiled, isolate_recompiles=True)))
 
 
@@ -389,4 +389,100 @@ def test_settings_of_one_thread_are_not_in_force_in_another():
         thread = threading.Thread(target=lambda: seen.append(torch._dynamo.config.recompile_limit))
         thread.start()
         thread.join()
-    assert seen == [8 if VERSION >= THREAD_SETTINGS_SINCE else 3]
+    assert seen == [8 if HAS_THREAD_SETTINGS else 3]
+
+
+# What no setting fixes, and limits
+
+
+def call_with_numbers(*numbers, convert=float):
+    def program(compiled):
+        f = compiled(lambda x, k: x * k)
+        return [f(X, convert(k)) for k in numbers]
+
+    return program
+
+
+@pytest.mark.parametrize("setting", [{"specialize_float": False}, {"dynamic_sources": "L['k']"}])
+def test_no_setting_fixes_floats_under_dynamic_false(setting):
+    program = call_with_numbers(0.5, 0.4, 0.3, 0.2)
+    before = run(program, dynamic=False)
+    assert before.recompiles == 3 and before.find("float_changes").fix is None
+    assert run(apply_settings(setting, program), dynamic=False).recompiles == 3
+    assert run(call_with_numbers(0.5, 0.4, 0.3, 0.2, convert=torch.tensor), dynamic=False).recompiles == 0
+
+
+def test_floats_vary_freely_by_default_and_not_once_they_are_specialized():
+    program = call_with_numbers(0.5, 0.4, 0.3, 0.2)
+    assert run(program).recompiles == 1
+    assert run(apply_settings({"specialize_float": True}, program)).recompiles == 3
+
+
+def test_a_size_that_code_needs_as_a_number_cannot_be_made_dynamic():
+    program = call_with_sizes(needs_the_number, 4, 6, 7)
+    before = run(program)
+    assert before.find("specialized").fix is None
+    assert run(apply_settings({"dynamic_sources": "L['x']"}, program)).recompiles == before.recompiles == 2
+
+
+class Lookup(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.ones(4, 4))
+
+    def forward(self, x):
+        return x @ self.table
+
+
+def test_a_mark_fixes_neither_the_size_of_a_modules_tensor_nor_0_and_1():
+    def program(compiled, mark=lambda tensor, dim: None):
+        model = Lookup()
+        f = compiled(model)
+        for n in (4, 6, 8):
+            model.table = torch.ones(4, n)
+            mark(model.table, 1)
+            f(torch.ones(2, 4))
+
+    assert run(lambda compiled: program(compiled, torch._dynamo.mark_dynamic)).recompiles == 2
+    assert run(apply_settings({"force_nn_module_property_static_shapes": False}, program)).recompiles == 2
+    sizes = call_with_sizes(lambda x: x * 2, 4, 1, 6, mark=torch._dynamo.mark_dynamic)
+    assert run(sizes).recompiles == 1
+    unbacked = call_with_sizes(lambda x: x * 2, 4, 1, 0, mark=torch._dynamo.decorators.mark_unbacked)
+    assert run(unbacked).recompiles == 0
+
+
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def forward(self, x):
+        self.n += 1
+        return x * self.n
+
+
+def test_the_setting_that_torch_names_for_integers_of_a_module_does_nothing_under_dynamic_false():
+    """Which is why dynamic_sources is offered first."""
+
+    def program(compiled):
+        f = compiled(Counter())
+        for _ in range(5):
+            f(X)
+
+    changed = apply_settings({"allow_unspec_int_on_nn_module": True}, program)
+    assert [run(program).recompiles, run(changed).recompiles] == [4, 1]
+    assert run(changed, dynamic=False).recompiles == run(program, dynamic=False).recompiles == 4
+
+
+def test_a_limit_is_raised_for_functions_and_not_for_values_that_need_no_version_each():
+    def call_functions(compiled):
+        functions = (torch.sin, torch.cos, torch.tan, torch.exp, torch.abs, torch.neg, torch.tanh, torch.ceil)
+        f = compiled(lambda x, g: g(x))
+        return [f(X, g) for g in (*functions, torch.floor, torch.relu)]
+
+    limit = run(call_functions).find("recompile_limit")
+    assert limit.fix == {"recompile_limit": 64}
+    raised = run(apply_settings(limit.fix, call_functions))
+    assert "recompile_limit" not in [found.rule for found in raised.findings]
+    texts = run(lambda compiled: [compiled(lambda x, k: x * int(k))(X, str(k)) for k in range(2, 13)])
+    assert texts.find("recompile_limit").fix is None

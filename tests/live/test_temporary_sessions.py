@@ -53,25 +53,31 @@ def begin(tmp_path, monkeypatch):
         process.communicate()
 
 
-def list_left(tmp_path):
-    """The sessions that are left when another watch has begun and ended."""
-    code = "import compilediag as cd\nwith cd.watch(detail='lean') as session: pass\ndel session"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
-    return sorted(str(each) for each in tmp_path.glob("compilediag-" + "[0-9a-f]" * 16))
+@pytest.fixture
+def list_left(program_server, tmp_path):
+    """Lists the sessions that are left when another watch has begun and ended."""
+
+    def list_left():
+        code = "import compilediag as cd\nwith cd.watch(detail='lean') as session: pass\ndel session"
+        done = program_server.run("-c", code)
+        assert done.returncode == 0, done.stderr
+        return sorted(str(each) for each in tmp_path.glob("compilediag-" + "[0-9a-f]" * 16))
+
+    return list_left
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_session_of_a_process_that_was_killed_is_removed(begin, tmp_path, ending):
+def test_the_session_of_a_process_that_was_killed_is_removed(begin, list_left, tmp_path, ending):
     process, folder = begin(f"{WATCHED}{ENDINGS[ending]}")
     if ending in ("SIGTERM", "SIGKILL"):
-        assert list_left(tmp_path) == [folder], "it is in use"
+        assert list_left() == [folder], "it is in use"
         process.send_signal(getattr(signal, ending))
     if ending == "exec":
         wait_for_exec(process.pid)
     else:
         process.wait(60)
     assert os.path.exists(f"{folder}/session.cdiag")
-    assert list_left(tmp_path) == []
+    assert list_left() == []
 
 
 def wait_for_exec(pid):
@@ -79,28 +85,28 @@ def wait_for_exec(pid):
         time.sleep(0.05)
 
 
-def test_the_session_of_a_forked_child_stays(begin, tmp_path):
+def test_the_session_of_a_forked_child_stays(begin, list_left, tmp_path):
     process, folder = begin(WATCHED + FORKED)
     assert process.stdout.readline() == "forked\n"
     process.wait(60)
-    assert list_left(tmp_path) == [folder]
+    assert list_left() == [folder]
     os.killpg(process.pid, signal.SIGKILL)
     process.stdout.read()
-    assert list_left(tmp_path) == []
+    assert list_left() == []
 
 
-def test_a_session_that_another_process_reads_stays(begin, tmp_path):
+def test_a_session_that_another_process_reads_stays(begin, list_left, tmp_path):
     process, folder = begin(f"{WATCHED}time.sleep(600)")
     reader, _ = begin(READER, folder)
     process.kill()
     process.wait(60)
-    assert list_left(tmp_path) == [folder]
+    assert list_left() == [folder]
     reader.kill()
     reader.wait(60)
-    assert list_left(tmp_path) == []
+    assert list_left() == []
 
 
-def test_nothing_else_is_removed(begin, tmp_path):
+def test_nothing_else_is_removed(begin, list_left, tmp_path):
     """Links, folders of other users or with other files, and names that are not ours."""
     process, folder = begin(f"{WATCHED}time.sleep(600)")
     process.kill()
@@ -120,7 +126,7 @@ def test_nothing_else_is_removed(begin, tmp_path):
     (tmp_path / f"{name}4").mkdir(mode=0o700)
     for file in ("in-use", "other"):
         (tmp_path / f"{name}4" / file).touch()
-    assert list_left(tmp_path) == [str(tmp_path / f"{name}{number}") for number in range(5)]
+    assert list_left() == [str(tmp_path / f"{name}{number}") for number in range(5)]
     assert sorted(os.listdir(tmp_path / "target")) == ["in-use", "session.cdiag"]
     assert os.listdir(tmp_path / f"{name}4") == ["other"]
     assert os.path.exists(tmp_path / f"{name}1" / "session.cdiag") and not os.path.exists(folder)

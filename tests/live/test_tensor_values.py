@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import compilediag as cd
-from compilediag.sources.dynamo.recompiles import Recompiles
 from compilediag.sources.guards.describe import describe
+from tests.inside import find_source
 
 torch = pytest.importorskip("torch")
 TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode
@@ -75,14 +75,16 @@ def test_no_operator_runs_so_that_nothing_waits_for_a_device():
 
 def test_no_operator_runs_while_failing_guards_are_found(monkeypatch):
     found = []
-    original = Recompiles._all_failed
+    with cd.watch():
+        recompiles = type(find_source("recompiles"))
+    original = recompiles._all_failed
 
     def without_operators(self, *args):
         with NoOperators():
             original(self, *args)
         found.append(args)
 
-    monkeypatch.setattr(Recompiles, "_all_failed", without_operators)
+    monkeypatch.setattr(recompiles, "_all_failed", without_operators)
     function = torch.compile(lambda x, scale, net: net(x) * scale, backend="eager")
     nets = [torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2))]
     with cd.watch() as session:

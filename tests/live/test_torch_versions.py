@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from compilediag import sources
 from compilediag.cli import main
 from compilediag.cli.doctor_command import FOUND, describe_support
+from tests.inside import probe_all
 from tests.scripts import load_script
 from tests.version_scenarios import SCENARIOS
 
@@ -29,7 +29,7 @@ def test_the_page_is_what_its_generator_writes(generator, capsys):
 
 
 def test_every_source_has_a_row_and_every_row_an_answer_in_each_version():
-    assert {name for name, *_ in sources.probe_all()} <= {row["source"] for row in KNOWN["rows"]}
+    assert {name for name, *_ in probe_all()} <= {row["source"] for row in KNOWN["rows"]}
     records = [scenario.records for scenario in SCENARIOS]
     assert len(set(records)) == len(records) and records == [row["records"] for row in KNOWN["rows"]]
     for version, found in KNOWN["versions"].items():

@@ -10,12 +10,16 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 
 import pytest
 
 import compilediag
-from compilediag.diagnosis.plan.plan import read_outcome
+from compilediag.diagnosis import Edit
+from compilediag.diagnosis.plan import Plan, PlanStep
 from compilediag.events import Recompile
+from compilediag.trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
+from compilediag.trials.script_trial import try_script
 from tests.unit.session_builder import saved
 from tests.unit.test_hostile_plans import REPRO, TRAIN, make_rows
 
@@ -51,17 +55,17 @@ def script(tmp_path):
 
 
 @pytest.fixture
-def run_try(python, tmp_path):
+def run_try(program_server, tmp_path):
     """`compilediag try ...` in the folder of the scripts; standard input is empty."""
 
     def run(*args, **options):
-        return python("-m", "compilediag", "try", *args, cwd=tmp_path, **{"input": "", **options})
+        return program_server.run("-m", "compilediag", "try", *args, cwd=tmp_path, **options)
 
     return run
 
 
 def read_tried(path):
-    return read_outcome(compilediag.load(path).meta)
+    return types.SimpleNamespace(**compilediag.load(path).plan().tried)
 
 
 ENDING = """
@@ -85,14 +89,13 @@ def test_a_plan_of_settings_holds_and_is_saved(run_try, python, script, tmp_path
     assert path.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["run.cdiag", "train.py"]
     tried = read_tried(tmp_path / "run.cdiag")
-    assert tried.holds and tried.same_output and tried.runs == 2 and tried.exit_codes == (3, 3)
+    assert tried.holds and tried.same_output and tried.runs == 2 and tried.exit_codes == [3, 3]
     assert 0 < tried.compile_seconds_after < tried.wall_seconds_after
     assert 0 < tried.compile_seconds_before < tried.wall_seconds_before
     session = compilediag.load(tmp_path / "run.cdiag")
-    assert session.plan().tried["text"] == str(tried)
     assert "Tried, the plan holds" in session.summary()
     shown = python("-m", "compilediag", "plan", "--json", "run.cdiag", cwd=tmp_path)
-    assert json.loads(shown.stdout)["tried"] == tried.to_dict()
+    assert json.loads(shown.stdout)["tried"] == vars(tried)
 
 
 EDITED = """
@@ -116,9 +119,6 @@ LOOP = EDITED[EDITED.index("for n") :]
 
 def make_plan_of_edit(file, old, new, line, **replaced):
     """A plan of one edit: what a rule prints may change, this does not."""
-    from compilediag.diagnosis.change import Edit
-    from compilediag.diagnosis.plan import Plan, PlanStep
-
     kind = "replace" if replaced else "insert_before"
     edit = Edit(str(file), line, kind, old, new, **{"code": old, **replaced})
     step = PlanStep("size_changes", "x.shape[0] was 4, then 6", new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
@@ -128,8 +128,6 @@ def make_plan_of_edit(file, old, new, line, **replaced):
 @pytest.fixture
 def try_plan(tmp_path):
     """Tries a plan on a script in fresh processes, as the command does."""
-    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
-    from compilediag.trials.script_trial import try_script
 
     def run(path, plan, runs=1, timeout=None, process="compilediag.cli.try_process", **job):
         folder = tmp_path / "runs"
@@ -161,7 +159,6 @@ def test_edits_of_notebook_cells_are_made_in_the_process_and_lines_stay(try_plan
     """The cell has a magic of ours, one of IPython's, an `await`, and a result that is shown."""
     pytest.importorskip("IPython")
     from compilediag.frontends.cell_source import write_python
-    from compilediag.trials.fresh_process import CellJob
 
     cells = {2: EDITED[: EDITED.index("for n")], 5: f"%%compilewatch\nawait show()\n%pwd\n{LOOP}\nx.shape"}
     cells[3] = "async def show():\n    show_line()\n__file__ = 'notebook'"
@@ -298,13 +295,6 @@ def test_an_exception_of_torch_that_the_plan_removes(try_plan, script):
     assert trial.outcome.exit_codes == (1, 0) and trial.outcome.same_output is None
 
 
-def test_a_module_is_tried_with_m(run_try, script, tmp_path):
-    script(two_causes())
-    done = run_try("--runs", "1", "-m", "train", "--epochs", "3")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3           0" in done.stdout
-
-
 def test_a_script_with_processes_of_its_own_and_much_output(run_try, script):
     main = textwrap.indent(two_causes(), "    ")
     path = script(f"""
@@ -329,10 +319,10 @@ if __name__ == "__main__":
 
 
 def test_nothing_to_try_is_no_failure(run_try, script):
-    path = script("import torch\ntorch.compile(lambda x: x, backend='eager')(torch.ones(2))")
-    done = run_try(path)
+    script("import torch\ntorch.compile(lambda x: x, backend='eager')(torch.ones(2))")
+    done = run_try("-m", "train", "--epochs", "3")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"compilediag: {path}: nothing to try: nothing recompiled\n"
+    assert done.stderr == "compilediag: train: nothing to try: nothing recompiled\n"
 
 
 @pytest.mark.parametrize(

@@ -4,27 +4,18 @@ torch runs some of them itself when it checks guards. So each count is compared 
 """
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def counts():
-    command = [sys.executable, "-m", "tests.live.users_containers"]
-    started = {
-        mode: subprocess.Popen([*command, mode], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ)
-        for mode in ("none", "lean", "full")
-    }
-    try:
-        outputs = {mode: process.communicate(timeout=600) for mode, process in started.items()}
-    finally:
-        for process in started.values():
-            process.kill()
-    assert not any(process.returncode for process in started.values()), outputs
-    return {mode: json.loads(out) for mode, (out, _) in outputs.items()}
+def counts(program_server):
+    found = {}
+    for mode in ("none", "lean", "full"):
+        done = program_server.run("-m", "tests.live.users_containers", mode)
+        assert done.returncode == 0, done.stderr
+        found[mode] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.parametrize("detail", ["lean", "full"])

@@ -1,18 +1,12 @@
 """What the next process finds in torch's caches: after a first process, and after a warm-up script's artifacts."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+import compilediag as cd
 from compilediag.diagnosis.rules.costs import find_repeated_time
 from compilediag.errors import CompilediagError
 from compilediag.events import CacheLookup, Compile, KernelCompile
-from compilediag.session import load
 
-ROOT = Path(__file__).resolve().parents[2]
 #: It goes on until there is a file "stop", so that only an interrupt ends it.
 PROGRAM = """
 import os, sys, time
@@ -48,21 +42,28 @@ while not os.path.exists("stop"):
 """
 
 
-def run(folder, *command, cache, check=True):
-    """Run a command of Python in `folder` with the cache folder of that name."""
-    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / cache)}
-    done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=1200, check=False
-    )
-    assert not check or done.returncode == 0, done.stderr
-    return done
+@pytest.fixture(scope="module")
+def run(program_server, folder):
+    """Runs a command of Python in the folder, with the cache folder of that name."""
+
+    def run(*command, cache):
+        done = program_server.run(*command, cwd=folder, env={"TORCHINDUCTOR_CACHE_DIR": str(folder / cache)})
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
 
 
-def record(folder, name, *arguments, cache):
-    """The session of one run of the program."""
-    (folder / "stop").touch()
-    run(folder, "-m", "compilediag", "run", "--quiet", "--save", name, "train.py", *arguments, cache=cache)
-    return load(folder / name)
+@pytest.fixture(scope="module")
+def record(run, folder):
+    """Gives the session of one run of the program."""
+
+    def record(name, *arguments, cache):
+        (folder / "stop").touch()
+        run("-m", "compilediag", "run", "--quiet", "--save", name, "train.py", *arguments, cache=cache)
+        return cd.load(folder / name)
+
+    return record
 
 
 def list_lookups(session, *caches):
@@ -78,12 +79,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def first(folder):
-    return record(folder, "first.cdiag", "--custom", cache="shared")
+def first(record):
+    return record("first.cdiag", "--custom", cache="shared")
 
 
-def test_the_next_process_pays_what_the_first_one_predicts(folder, first):
-    second = record(folder, "second.cdiag", "--custom", cache="shared")
+def test_the_next_process_pays_what_the_first_one_predicts(record, first):
+    second = record("second.cdiag", "--custom", cache="shared")
     predicted, paid = find_repeated_time(first.data), find_repeated_time(second.data)
     assert len(predicted) == len(paid) == 4
     # What is predicted to be found is found, with its backward; what is predicted to be compiled again is.
@@ -97,17 +98,17 @@ def test_the_next_process_pays_what_the_first_one_predicts(folder, first):
     assert sum(time.total_s for time in paid) < sum(time.total_s for time in predicted)
 
 
-def test_a_process_that_loads_the_artifacts_compiles_nothing_from_scratch(folder):
-    session = record(folder, "run.cdiag", cache="recorded")
-    done = run(folder, "-m", "compilediag", "plan", "--warmup", "warmup.py", "run.cdiag", cache="none")
+def test_a_process_that_loads_the_artifacts_compiles_nothing_from_scratch(run, record, folder):
+    session = record("run.cdiag", cache="recorded")
+    done = run("-m", "compilediag", "plan", "--warmup", "warmup.py", "run.cdiag", cache="none")
     assert "wrote" in done.stderr
     text = (folder / "warmup.py").read_text()
     assert "TODO" not in text and "python train.py" in text
     (folder / "stop").unlink()  # Now the program never ends by itself.
-    done = run(folder, "warmup.py", "train.py", cache="warm")
+    done = run("warmup.py", "train.py", cache="warm")
     assert "saved the artifacts of 2 functions" in done.stderr and "not complete" not in done.stderr
     (folder / "stop").touch()
-    loaded = record(folder, "loaded.cdiag", "--load", cache="empty")
+    loaded = record("loaded.cdiag", "--load", cache="empty")
     found = list_lookups(loaded, "fx_graph", "aot_autograd")
     assert found and {outcome for _, outcome in found} == {"hit"}
     assert not [row for row in loaded.data.rows(Compile) if row.trigger == "lazy_backward"]
@@ -115,13 +116,11 @@ def test_a_process_that_loads_the_artifacts_compiles_nothing_from_scratch(folder
     # C++ kernels are no part of the artifacts: the warm-up says so, and a shared folder has them.
     assert "torch's artifacts hold no C++ libraries" in done.stderr
     assert any(kernel.outcome == "compiled" for kernel in loaded.data.rows(KernelCompile))
-    shared = record(folder, "shared.cdiag", "--load", cache="warm")
+    shared = record("shared.cdiag", "--load", cache="warm")
     assert {kernel.outcome for kernel in shared.data.rows(KernelCompile)} == {"cached"}
 
 
 def test_a_session_that_compiled_nothing_has_no_warmup(tmp_path):
-    import compilediag as cd
-
     with cd.watch() as session:
         pass
     with pytest.raises(CompilediagError, match="nothing was compiled"):

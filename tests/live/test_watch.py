@@ -11,7 +11,7 @@ import torch
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.views.model import ViewModel
+from tests import inside
 from tests.live import programs
 
 
@@ -129,7 +129,7 @@ def test_what_compiles_now_is_shown_from_another_thread():
 
     function = programs.compiled(slowly, backend=slow_backend)
     with cd.watch() as session:
-        model = ViewModel(session.data)
+        model = inside.ViewModel(session.data)
         leave.set()
         function(torch.ones(2), "")
         earlier = session.compiles["duration_s"].iloc[0]

@@ -1,4 +1,4 @@
-"""What each rule says, on the texts that torch 2.13 writes. live/test_fix_configs.py tests that its fixes hold."""
+"""What each rule says, on the texts that torch 2.13 writes. tests/advice follows its advice."""
 
 import pytest
 

@@ -1,0 +1,96 @@
+"""What of compilediag is at work in this process. Tests of what stays behind look inside of the package here only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from compilediag import sources
+from compilediag.recording import active_recording
+from compilediag.sources.hooks import late_imports, own_errors, patches
+from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName
+from compilediag.views.model import ViewModel
+from compilediag.views.patches import QUIET_S, Pump, split_patch
+
+__all__ = [
+    "QUIET_S",
+    "NothingToWatch",
+    "Pump",
+    "TorchName",
+    "ViewModel",
+    "attach",
+    "end_recordings",
+    "error_listeners",
+    "find_recorder",
+    "find_source",
+    "list_hooks",
+    "list_late_imports",
+    "list_locks",
+    "list_places",
+    "list_recordings",
+    "list_sources",
+    "list_watching",
+    "probe_all",
+    "read_rank",
+    "split_patch",
+]
+
+#: Torch's functions that are patched now, as `module.name`.
+list_hooks = sources.list_hooks
+#: The rank of this process in a job, or None.
+read_rank = sources.rank
+#: (name, status, reason) of each source, if a watch began now.
+probe_all = sources.probe_all
+#: The modules whose import is waited for.
+list_late_imports = late_imports.list_waiting
+#: Called with what a hook swallows: (name of the source, exception).
+error_listeners = own_errors.listeners
+#: Ends every watch, whatever has begun it.
+end_recordings = active_recording.end_all
+
+
+def list_sources() -> list[str]:
+    """The names of all sources that there are."""
+    return [name for name, *_ in probe_all()]
+
+
+def list_watching() -> list[Any]:
+    """The sources that are attached now."""
+    return list(sources._attached)
+
+
+def find_source(name: str) -> Any:
+    return next(source for source in sources._attached if source.name == name)
+
+
+def list_places(but: Collection[str] = ()) -> list[tuple[Any, str]]:
+    """(owner, name) of everything that is patched now, but for the hooks of some sources."""
+    left_out = {patch for source in sources._attached if source.name in but for patch in source._patches}
+    return list(dict.fromkeys((p.owner, p.name) for p in patches._installed if p not in left_out))
+
+
+def list_recordings() -> list[Any]:
+    """The recording that runs now, or None, and those that have ended and are still read."""
+    return [active_recording._current, *active_recording._ended]
+
+
+def find_recorder() -> Any:
+    """What takes the events of the watch that runs now."""
+    return active_recording.find_current().recorder
+
+
+def list_locks() -> list[Any]:
+    return [active_recording._lock]
+
+
+def attach(names: Collection[str] | None = None) -> Any:
+    """Attach these sources, or all, to a recorder that writes nothing; returns the function that detaches them."""
+    recorder = active_recording.Recorder("unused", {})
+    if names is None:
+        sources.attach(recorder, "full")
+    for cls in sources._source_classes() if names is not None else ():
+        if cls.name in names:
+            source = cls(recorder, "full")
+            sources._attached.append(source)
+            source.begin()
+    return sources.detach
