@@ -137,6 +137,8 @@ def list_own_files() -> Iterator[str]:
     main = sys.modules.get("__main__")
     for module in filter(None, [main, *sys.modules.copy().values()]):
         file = getattr(module, "__file__", None)
+        if (getattr(module, "__name__", None) or "").partition(".")[0] == "compilediag":
+            continue  # A checkout of it is in no folder of libraries.
         if isinstance(file, str) and (module is main or file.endswith(".py")) and code.is_own(os.path.abspath(file)):
             yield os.path.abspath(file)
 

@@ -32,6 +32,7 @@ WRITING = {
     "report": ["report", "run.cdiag", "-o", "run.html"],
     "ingest": ["ingest", "a.log", "-o", "a.cdiag"],
     "try": ["try", "absent.py"],
+    "fix": ["fix", "absent.py"],
 }
 
 
@@ -94,7 +95,7 @@ def test_messages_that_nobody_reads_end_a_command_quietly(name, folder, closed_p
     arguments = PRINTING.get(name) or WRITING[name]
     done = run(folder, arguments, stdout=subprocess.PIPE, stderr=closed_pipe)
     assert done.returncode == (0 if name == "plan" else CLOSED_PIPE)
-    assert run(folder, arguments, "2>&-", stdout=subprocess.PIPE).returncode == (2 if name == "try" else 0)
+    assert run(folder, arguments, "2>&-", stdout=subprocess.PIPE).returncode == (2 if name in ("try", "fix") else 0)
 
 
 @pytest.mark.slow

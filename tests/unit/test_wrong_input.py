@@ -24,6 +24,7 @@ COMMAND_LINES = {
     "run": [["FILE"], ["--save", "OUT", "FILE", "--flag"]],
     "live": [["FILE"], ["FILE", "--plain"], ["FILE", "--wait"]],
     "plan": [["FILE"], ["FILE", "--json"], ["FILE", "--patch"], ["FILE", "--code"], ["FILE", "--warmup", "OUT"]],
+    "fix": [["FILE"]],
     "try": [["FILE"], ["--save", "OUT", "FILE"], ["--plan", "FILE", "script.py"]],
     "report": [["FILE", "-o", "OUT"]],
     "ingest": [["FILE", "-o", "OUT"], ["LOG", "FILE", "-o", "OUT"], ["FILE", "-o", "OUT", "--strict", "-j", "2"]],
@@ -166,7 +167,7 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(line, files, tmp_path, 
     }
     before = snapshot(files)
     for name in WRONG:
-        is_script = line[0] in ("run", "try") and "--plan" not in line
+        is_script = line[0] in ("run", "try", "fix") and "--plan" not in line
         reads = READ["run"] if is_script else READ.get(line[0], set()) if line[1] == "FILE" else set()
         if name in reads or ("--wait" in line and name in WAITED_FOR) or (line[1] == "LOG" and name == "empty.log"):
             continue
