@@ -51,7 +51,7 @@ class StopRule:
             return True
         if not self._when_quiet:
             return False
-        graphs = torch_api.COUNTERS.find()["stats"]["unique_graphs"]
+        graphs = torch_api.counters()["stats"]["unique_graphs"]
         if graphs != self._graphs:
             self._longest_gap = max(self._longest_gap, call - self._last)
             self._graphs, self._last = graphs, call
@@ -76,8 +76,8 @@ class CallObserver:
 
     def install(self) -> None:
         """Observe what is compiled from now on. Unavailable if this torch has another way to compile."""
-        context = torch_api.COMPILE_CONTEXT.find()
-        skip_code: Callable[[types.CodeType], None] = torch_api.SKIP_CODE.find()
+        context = torch_api.compile_context()
+        skip_code: Callable[[types.CodeType], None] = torch_api.skip_code()
         compile_callable: Callable[[Any, Any], Any] = context.__call__
         observer = self
 
@@ -138,7 +138,7 @@ def _never_called() -> None:
 def make_digest(result: Any) -> list[Any]:
     """A list for each tensor that a call returned: its shape, dtype, sum and norm; its value for a number or text."""
     try:
-        leaves = torch_api.TREE_LEAVES.find()(result)
+        leaves = torch_api.tree_leaves()(result)
     except Exception:
         return []
     return [*_list_digests(leaves[:_MAX_TENSORS])]

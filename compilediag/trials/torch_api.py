@@ -15,19 +15,10 @@ from ..sources.hooks.torch_names import TorchName, Unavailable
 #: What `torch.compile` makes of a backend's name: an object that is called with a graph.
 INDUCTOR_BACKEND = TorchName("torch", "_TorchCompileInductorWrapper")
 NAMED_BACKEND = TorchName("torch", "_TorchCompileWrapper")
-#: What compiles a callable: `torch.compile` calls one with a function or module.
-COMPILE_CONTEXT = TorchName("torch._dynamo.eval_frame", "OptimizeContext")
-#: Lets Dynamo pass over a code object.
-SKIP_CODE = TorchName("torch._dynamo.eval_frame", "skip_code")
 #: The attribute by which torch knows a wrapper of its own from a copy.
 WRAPPER_ID = "_torchdynamo_wrapper_id"
-#: The values in what a call returned.
-TREE_LEAVES = TorchName("torch.utils._pytree", "tree_leaves")
-#: What Dynamo counts; `["stats"]["unique_graphs"]` are the graphs so far.
-COUNTERS = TorchName("torch._dynamo.utils", "counters")
 #: Modules that start threads or processes, or look for devices, when they are imported.
 NOT_BEFORE_FORK = ("torch._inductor", "torch.distributed", "torch.utils.tensorboard", "triton", "jax", "tensorflow")
-FIND_BACKEND = TorchName("torch._dynamo.backends.registry", "lookup_backend")
 
 
 def find_config(key: str) -> Any:
@@ -54,7 +45,7 @@ def replace_backends(backend: str) -> None:
     """
     inductor, named = INDUCTOR_BACKEND.find(), NAMED_BACKEND.find()
     call_named = named.__call__
-    replacement = FIND_BACKEND.find()(backend)
+    replacement = find_backend()(backend)
 
     def run_graph(self: Any, model_: Any, inputs_: Any, **options: Any) -> Any:
         return replacement(model_, inputs_)
@@ -65,3 +56,28 @@ def replace_backends(backend: str) -> None:
 
     inductor.__call__ = run_graph
     named.__call__ = run_named
+
+
+def compile_context() -> Any:
+    """What compiles a callable: `torch.compile` calls one with a function or module. Unavailable without it."""
+    return TorchName("torch._dynamo.eval_frame", "OptimizeContext").find()
+
+
+def skip_code() -> Any:
+    """Lets Dynamo pass over a code object. Unavailable without it."""
+    return TorchName("torch._dynamo.eval_frame", "skip_code").find()
+
+
+def tree_leaves() -> Any:
+    """The values in what a call returned. Unavailable without it."""
+    return TorchName("torch.utils._pytree", "tree_leaves").find()
+
+
+def counters() -> Any:
+    """What Dynamo counts; `["stats"]["unique_graphs"]` are the graphs so far. Unavailable without it."""
+    return TorchName("torch._dynamo.utils", "counters").find()
+
+
+def find_backend() -> Any:
+    """What finds a backend by its name. Unavailable without it."""
+    return TorchName("torch._dynamo.backends.registry", "lookup_backend").find()
