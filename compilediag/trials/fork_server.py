@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..system.files import write_file
 from . import torch_api
 
 #: Seconds until the server has imported everything.
@@ -29,7 +30,7 @@ class ForkServer:
 
     def __init__(self, command: Sequence[str], modules: Sequence[str], folder: Path, env: Mapping[str, str]):
         names = folder / "modules.json"
-        names.write_text(json.dumps([*modules]))
+        write_file(names, json.dumps([*modules]))
         self._process = subprocess.Popen(
             [*command, "--serve", str(names)],
             stdin=subprocess.PIPE,
