@@ -16,6 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What tests may import beside the facade `compilediag`, and what is in it. Users and plug-ins import these modules
+#: (docs/api.md, docs/plugins.md): a test that uses them breaks only where users' code would too.
+PUBLIC = ("compilediag.events", "compilediag.diagnosis", "compilediag.integrations", "compilediag.errors")
 #: Runs in the measured checkout: files, functions and depth of what two views call.
 WALK = """
 import os, sys
@@ -127,17 +130,18 @@ def find_cycles(imports: dict[str, set[str]]) -> int:
     return sum(map(can_reach, imports))
 
 
-def count_internal_imports(root: Path, modules: dict[str, Path]) -> tuple[int, int]:
-    """Imports of the package in the tests: of modules that are not public, and all."""
-    internal = every = 0
+def count_internal_imports(root: Path) -> tuple[int, int, int]:
+    """Imports of the package in the tests: all but those of the facade, those of what is not PUBLIC either, and all."""
+    strict = internal = every = 0
     for file in (root / "tests").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             own = [name for name in names if name.split(".")[0] == "compilediag"]
             every += len(own)
-            internal += sum(name != "compilediag" for name in own)
-    return internal, every
+            strict += sum(name != "compilediag" for name in own)
+            internal += sum(name not in ("compilediag", *PUBLIC) for name in own)
+    return strict, internal, every
 
 
 def main() -> None:
@@ -146,7 +150,7 @@ def main() -> None:
     imports = {name: set(find_imported(name, file, modules)) - {name} for name, file in modules.items()}
     importers = collections.Counter(target for found in imports.values() for target in found)
     single, functions = count_single_functions(modules)
-    internal, every = count_internal_imports(root, modules)
+    strict, internal, every = count_internal_imports(root)
     walked = subprocess.run(
         [sys.executable, "-c", WALK],
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -160,7 +164,8 @@ def main() -> None:
         ("package, lines of Python", count_lines(list(modules.values())), "35,000"),
         ("package, modules", len(modules), "200"),
         ("tests, lines of Python", count_lines(tests), "36,000"),
-        ("tests, imports of internals", f"{internal:,} of {every:,}", "100"),
+        ("tests, imports of more than the facade", f"{strict:,} of {every:,}", ""),
+        ("tests, imports of internals: of modules that are not PUBLIC", f"{internal:,} of {every:,}", "100"),
         ("files that plan() / summary() pass", f"{plan[0]} / {summary[0]}", "25 / 30"),
         ("functions that they pass", f"{plan[1]} / {summary[1]}", ""),
         ("depth", f"{plan[2]} / {summary[2]}", "14"),
