@@ -1,4 +1,6 @@
-"""What of compilediag is at work in this process. Tests of what stays behind look inside of the package here only."""
+"""What is inside of compilediag: what is at work in this process, the recorder, what a page is sent, and the commands.
+Tests look inside of the package here only.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ from typing import Any
 
 from compilediag import sources
 from compilediag.recording import active_recording
+from compilediag.recording.recorder import Recorder
 from compilediag.sources.hooks import late_imports, own_errors, patches
 from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName
+from compilediag.storage.recorded_data import RecordedData
 from compilediag.views.model import ViewModel
 from compilediag.views.patches import QUIET_S, Pump, split_patch
 
@@ -16,6 +20,8 @@ __all__ = [
     "QUIET_S",
     "NothingToWatch",
     "Pump",
+    "RecordedData",
+    "Recorder",
     "TorchName",
     "ViewModel",
     "attach",
@@ -30,6 +36,7 @@ __all__ = [
     "list_recordings",
     "list_sources",
     "list_watching",
+    "main",
     "probe_all",
     "read_rank",
     "split_patch",
@@ -47,6 +54,13 @@ list_late_imports = late_imports.list_waiting
 error_listeners = own_errors.listeners
 #: Ends every watch, whatever has begun it.
 end_recordings = active_recording.end_all
+
+
+def main(arguments: Collection[str]) -> int:
+    """Run `compilediag ARGUMENTS` in this process; its exit code."""
+    from compilediag.cli import main
+
+    return main([str(argument) for argument in arguments])
 
 
 def list_sources() -> list[str]:

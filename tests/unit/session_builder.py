@@ -1,10 +1,8 @@
 """Sessions for tests: events go through the real recorder into a real file, and no torch is needed."""
 
+import compilediag as cd
 from compilediag.events import SourceStatus
-from compilediag.recording.recorder import Recorder
-from compilediag.session import Session
-from compilediag.storage.recorded_data import RecordedData
-from compilediag.views.model import ViewModel
+from tests import inside
 
 SECOND = 1_000_000_000
 #: The pid is larger than any that Linux gives: nobody records to these files any more.
@@ -41,11 +39,11 @@ def put(recorder, *items, feed=None):
 
 def recording(folder, *items, feed_name="compiles", **options):
     """(session, recorder, feed) of a recording that goes on; the caller closes the recorder."""
-    recorder = Recorder(folder / "run.cdiag", dict(META), **options).begin()
+    recorder = inside.Recorder(folder / "run.cdiag", dict(META), **options).begin()
     feed = Feed(feed_name)
     recorder.feeds = [feed]
     put(recorder, *items)
-    return Session(RecordedData(recorder.path, recorder.flush)), recorder, feed
+    return cd.Session(inside.RecordedData(recorder.path, recorder.flush)), recorder, feed
 
 
 def saved(folder, *items, **options):
@@ -58,7 +56,7 @@ def saved(folder, *items, **options):
 
 def page_of(session, **options):
     """What a page that opens now gets of a session, as JSON values; `redact=True`: of a redacted one."""
-    return ViewModel(session.data, **options).snapshot()
+    return inside.ViewModel(session.data, **options).snapshot()
 
 
 def unpack_document(packed):

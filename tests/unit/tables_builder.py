@@ -1,12 +1,10 @@
-"""Small sessions for tests: events in, the typed rows and DataFrames of a session out."""
+"""Small sessions for tests: the typed rows of a session."""
 
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 from compilediag.events import (
-    BY_TABLE,
     AutotuneChoice,
     CacheLookup,
     Calls,
@@ -21,8 +19,6 @@ from compilediag.events import (
     RowList,
     SourceStatus,
 )
-from compilediag.storage.store import Store
-from compilediag.storage.tables import read_table
 
 SECOND = 1_000_000_000
 #: Columns that name a compile -> the column with its id.
@@ -40,32 +36,15 @@ def add_keys(event):
     return replace(event, **{name: f"{event.rank or 0}.{getattr(event, KEYS[name])}" for name in names})
 
 
-class EventTables(RowList):
-    """Events as typed rows, and as the DataFrames that a session of just these events gives."""
-
-    def __init__(self, events):
-        numbers = defaultdict(int)
-        super().__init__(self._number(event, numbers) for event in events)
-
-    @staticmethod
-    def _number(event, numbers):
-        """Number the events of each kind from 1."""
-        numbers[type(event)] += 1
-        return add_keys(replace(event, event_id=numbers[type(event)]))
-
-    def __getattr__(self, name):
-        if name not in BY_TABLE:
-            raise AttributeError(name)
-        store = Store.create_in_memory(Path(), {})
-        store.append(self.rows(BY_TABLE[name]))
-        frame = read_table(store, name)
-        setattr(self, name, frame)
-        return frame
-
-
 def tables(*events):
-    """What a session of just these events would give: typed rows, and tables with their documented dtypes."""
-    return EventTables(events)
+    """What a session of just these events would give as typed rows; the events of each kind are numbered from 1."""
+    numbers = defaultdict(int)
+    return RowList(number_event(event, numbers) for event in events)
+
+
+def number_event(event, numbers):
+    numbers[type(event)] += 1
+    return add_keys(replace(event, event_id=numbers[type(event)]))
 
 
 def recompile(source, kind, expected=None, actual=None, number=1, **more):

@@ -8,10 +8,8 @@ import pytest
 import compilediag
 from compilediag import plugins
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.plan import make_plan
-from compilediag.diagnosis.registry import find_rule, find_torch_page
-from compilediag.views.model import MAX_ROWS, make_panels, validate_panel
 from tests.unit.sample_plugin import on_the_path
+from tests.unit.session_builder import page_of, saved
 from tests.unit.tables_builder import changes, compiled, tables
 
 LOG = (
@@ -27,19 +25,18 @@ def installed(tmp_path, monkeypatch):
         yield folder
 
 
-def test_a_rule_of_another_package_is_asked_with_the_tables(installed):
-    (found,) = diagnose(tables(compiled(), compiled(function="other")))
+def test_a_rule_of_another_package_is_asked_with_the_tables(installed, tmp_path):
+    (found,) = saved(tmp_path, compiled(), compiled(function="other")).findings()
     assert (found.rule, found.title) == ("many_compiles", "2 compiles")
 
 
-def test_a_rule_about_guards_is_one_row_and_is_tried_before_ours(installed):
-    data = tables(*changes("x.device", "tensor_device", "cpu", "odd"))
-    (found,) = diagnose(data)
+def test_a_rule_about_guards_is_one_row_and_is_tried_before_ours(installed, tmp_path):
+    session = saved(tmp_path, *changes("x.device", "tensor_device", "cpu", "odd"))
+    (found,) = session.findings()
     action, why = "Move x away from the odd device.", "Its device was cpu, then odd."
     assert (found.rule, found.suggestion) == ("odd_device", f"{action} {why}")
-    (step,) = make_plan(data).steps
+    (step,) = session.plan().steps
     assert (step.rule, step.change, step.why) == ("odd_device", action, why)
-    assert find_rule("odd_device").kinds == ("tensor_device",) and find_torch_page("odd_device") is None
     others = diagnose(tables(*changes("x.device", "tensor_device", "cpu", "cuda")))
     assert {one.rule for one in others} == {"device_changes"}
 
@@ -56,9 +53,10 @@ def test_nothing_is_imported_before_it_is_used(installed):
     assert "sample_plugin" not in sys.modules
 
 
-def test_a_failing_plugin_is_reported_once_counted_and_disabled_after_five_errors(installed):
+def test_a_failing_plugin_is_reported_once_counted_and_disabled_after_five_errors(installed, tmp_path):
+    session = saved(tmp_path, compiled())
     for _ in range(9):
-        assert [f.rule for f in diagnose(tables(compiled()))] == ["many_compiles"]
+        assert [f.rule for f in session.findings()] == ["many_compiles"]
     failed = {plugin.name: (plugin.failures, plugin.reason) for plugin in plugins.list_failed()}
     assert failed == {
         "broken": (5, "ValueError: no such table"),
@@ -72,23 +70,30 @@ def test_a_failing_plugin_is_reported_once_counted_and_disabled_after_five_error
     )
 
 
-def test_panels_are_tables_and_one_that_fails_says_why(installed):
-    broken, sums = make_panels(tables(compiled(), compiled(duration_s=0.5), compiled(function=None)))
+def test_panels_are_tables_and_one_that_fails_says_why(installed, tmp_path):
+    session = saved(tmp_path, compiled(), compiled(duration_s=0.5), compiled(function=None))
+    broken, sums = page_of(session)["panels"]
     assert (broken["rows"], broken["note"]) == ([], "panel broken_panel of sample-plugin: ValueError: no such table")
     assert (sums["name"], sums["label"], sums["note"]) == ("panel:by_function", "by function", None)
     assert sums["columns"] == ["function", "compiles", "seconds"]
     assert sums["rows"] == [["forward", 2, 2.5], [None, 1, 2.0]]
 
 
-def test_panels_are_cut_and_hold_nothing_but_plain_cells():
-    details = validate_panel(
-        {"columns": ["a", "b"], "rows": ([n, {"n": float("nan")}, "more"] for n in range(MAX_ROWS + 9))}
-    )
-    assert len(details["rows"]) == MAX_ROWS and details["note"] == f"the first {MAX_ROWS} rows"
-    assert details["rows"][1] == [1, "{'n': nan}"]
-    assert validate_panel({"columns": ["a", "b"], "rows": [[float("inf")]]})["rows"] == [[None, None]]
-    with pytest.raises(ValueError):
-        validate_panel({"columns": "ab", "rows": []})
+@pytest.mark.parametrize(
+    ("panel", "rows", "note"),
+    [
+        ({"columns": ["a", "b"], "rows": ([n, {"n": n}, "more"] for n in range(9_000))}, [0, "{'n': 0}"], "the first "),
+        ({"columns": ["a", "b"], "rows": [[float("inf")]]}, [None, None], ""),
+        ({"columns": "ab", "rows": []}, None, "panel by_function of sample-plugin: ValueError: "),
+    ],
+)
+def test_panels_are_cut_and_hold_nothing_but_plain_cells(installed, tmp_path, monkeypatch, panel, rows, note):
+    import sample_plugin
+
+    monkeypatch.setattr(sample_plugin, "by_function", lambda tables: panel)
+    _, made = page_of(saved(tmp_path, compiled()))["panels"]
+    assert (made["note"] or "").startswith(note) and len(made["rows"]) < 9_000
+    assert made["rows"][:1] == ([] if rows is None else [rows])
 
 
 def test_a_record_that_only_a_plugin_knows_is_decoded_and_one_that_nobody_knows_is_counted(installed, tmp_path):

@@ -13,7 +13,7 @@ from compilediag.events import Collective, Recompile
 from compilediag.views.rank_page import make_rank_page
 
 from .log_builder import compile_, record, string
-from .tables_builder import SECOND, EventTables, compiled, graph_break, lookup, recompile, source, tables
+from .tables_builder import SECOND, compiled, graph_break, lookup, recompile, source, tables
 
 OTHER = {"function": "scale", "line": 50}
 
@@ -223,16 +223,16 @@ def test_a_finding_says_what_to_change():
 
 
 def test_text_and_tables():
-    ranks = Ranks(EventTables([*START, *size(1, 2, 8, 9), *both(scale, 5)]))
+    ranks = Ranks(tables(*START, *size(1, 2, 8, 9), *both(scale, 5)))
     text = ranks.summary()
     assert "2 ranks. First difference:\n  rank 1 diverged" in text
     assert "rank 1: 1.6 s, 4 compiles, 2 recompiles" in text and "not on 1 of 2 ranks" in text
     assert ranks.frame["rank"].tolist() == [1, 0] and ranks.graphs["missing"].tolist()[0] == [0]
     assert ranks.differences["kind"].tolist() == ["way"] and str(ranks.frame["compile_s"].dtype) == "float64"
     assert ranks.first.ranks == (1,) and "1 divergences" in repr(ranks)
-    none = Ranks(EventTables([compiled()]))
+    none = Ranks(tables(compiled()))
     assert none.first is None and "fewer than two ranks" in none.summary() and len(none.frame) == 0
-    alike = Ranks(EventTables([*START]))
+    alike = Ranks(tables(*START))
     assert "All ranks compiled the same" in alike.summary() and len(alike.differences) == 0
 
 
