@@ -13,6 +13,8 @@ from compilediag.recording.recorder import Recorder
 from compilediag.sources.hooks import late_imports, own_errors, patches
 from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName
 from compilediag.storage.recorded_data import RecordedData
+from compilediag.storage.store import Store
+from compilediag.views import page_json
 from compilediag.views.model import ViewModel
 from compilediag.views.patches import QUIET_S, Pump, split_patch
 
@@ -22,6 +24,7 @@ __all__ = [
     "Pump",
     "RecordedData",
     "Recorder",
+    "Store",
     "TorchName",
     "ViewModel",
     "attach",
@@ -40,6 +43,7 @@ __all__ = [
     "probe_all",
     "read_rank",
     "split_patch",
+    "to_page_json",
 ]
 
 #: Torch's functions that are patched now, as `module.name`.
@@ -52,6 +56,8 @@ probe_all = sources.probe_all
 list_late_imports = late_imports.list_waiting
 #: Called with what a hook swallows: (name of the source, exception).
 error_listeners = own_errors.listeners
+#: What a page is sent, as the text that is sent.
+to_page_json = page_json.dumps
 #: Ends every watch, whatever has begun it.
 end_recordings = active_recording.end_all
 

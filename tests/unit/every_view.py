@@ -3,19 +3,18 @@
 import contextlib
 from pathlib import Path
 
-from compilediag.comparison import diff
+from compilediag import diff, load
 from compilediag.diagnosis.gate import Limits, check
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
 from compilediag.logs.folders import FollowedFiles
-from compilediag.session import load
 from compilediag.views.explorer_text import format_explorer
 from compilediag.views.figures import FIGURES
 from compilediag.views.live_status import JobReader, answer_hung_or_compiling, describe_activity
-from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
 from compilediag.views.record import make_dashboard_texts
 from compilediag.views.summary import format_status
+from tests.inside import ViewModel
 
 #: The ids of events that single views are asked for.
 ASKED = 40

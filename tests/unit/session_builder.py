@@ -54,9 +54,22 @@ def saved(folder, *items, **options):
     return session
 
 
+def stored(folder, *events, **facts):
+    """The session of a file with just these rows, which can be of several processes and ranks."""
+    store = inside.Store.create(folder / "run.cdiag", {**META, **facts})
+    store.append(events)
+    store.close()
+    return cd.load(store.path)
+
+
 def page_of(session, **options):
     """What a page that opens now gets of a session, as JSON values; `redact=True`: of a redacted one."""
     return inside.ViewModel(session.data, **options).snapshot()
+
+
+def page_text(session, **options):
+    """The same as the text that is sent."""
+    return inside.to_page_json(page_of(session, **options))
 
 
 def unpack_document(packed):

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from compilediag import load
 from compilediag.cli import main
 from compilediag.diagnosis.plan import make_plan
 from compilediag.events import (
@@ -20,7 +21,6 @@ from compilediag.events import (
     StackFrame,
     SymbolicShape,
 )
-from compilediag.session import load
 from compilediag.system.source_files import MAX_BYTES
 
 from .session_builder import page_of, saved

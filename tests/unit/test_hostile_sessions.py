@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from compilediag import load
 from compilediag.cli import main
 from compilediag.errors import CompilediagError, NewerSchema, NotASession
 from compilediag.events import BY_TABLE, SCHEMA_VERSION, columns
 from compilediag.logs.folders import FollowedFiles
-from compilediag.session import load
 from compilediag.storage import guarded_connection, texts
 from compilediag.storage import store as store_module
 from compilediag.storage.merging import add_part

@@ -8,7 +8,6 @@ import zlib
 import pytest
 
 from compilediag.diagnosis import FEEDS
-from compilediag.diagnosis.rules.coverage import PARTS
 from compilediag.events import (
     BY_TABLE,
     Artifact,
@@ -20,13 +19,14 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
-from compilediag.storage.tables import table_columns
-from compilediag.views.model import ViewModel
-from compilediag.views.page_json import dumps
-from compilediag.views.page_rows import COLUMNS, MADE_OF
-from compilediag.views.totals import compute_totals
-from tests.unit.session_builder import SECOND, put, recording, saved
+from tests.inside import ViewModel, to_page_json
+from tests.unit.session_builder import SECOND, page_of, page_text, put, recording, saved
 from tests.unit.tables_builder import FORWARD, add_keys, graph, kernel, lookup, refused, tuning
+
+
+def list_names(columns, table):
+    """The names of the columns of a table of a page."""
+    return [column["name"] for column in columns[table]]
 
 
 class Page:
@@ -36,7 +36,7 @@ class Page:
         self.parts, self.rows, self.texts, self.columns, self.seq = {}, {}, {}, {}, 0
 
     def apply(self, patch):
-        patch = json.loads(dumps(patch))
+        patch = json.loads(to_page_json(patch))
         if patch["reset"]:
             self.__init__()
         elif patch["seq"] <= self.seq:
@@ -90,7 +90,7 @@ EVENTS = [
 
 def test_totals_are_what_the_tables_say(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    found = compute_totals(session.data)
+    found = page_of(session)["totals"]
     assert found["compiles"] == len(session.compiles) == 4
     assert found["recompiles"] == len(session.recompiles) == 2
     assert found["graph_breaks"] == len(session.graph_breaks) == 1
@@ -111,7 +111,8 @@ def test_totals_are_what_the_tables_say(tmp_path):
     assert (found["graph_records"], found["graph_rerecords"], found["graph_skips"]) == (1, 1, 1)
     assert found["graph_replays"] == 7
     assert found["refused_calls"] == session.refused_calls["count"].sum() == 44
-    assert found["events"] == sum(len(session.table(table)) for table in BY_TABLE) == len(EVENTS)
+    rows = {table: len(session.table(table)) for table in BY_TABLE}
+    assert found["events"] == sum(rows.values()) - rows["sources"] and sum(rows.values()) == len(EVENTS)
     assert found["own_s"] == pytest.approx(session.sources["overhead_s"].sum())
     assert found["own_share"] == pytest.approx(found["own_s"] / found["compile_s"])
 
@@ -140,46 +141,46 @@ def lookups(*items):
     ],
 )
 def test_a_hit_is_a_graph_that_needed_no_compile(tmp_path, items, hits, misses):
-    found = compute_totals(saved(tmp_path, *lookups(*items)).data)
+    found = page_of(saved(tmp_path, *lookups(*items)))["totals"]
     assert (found["cache_hits"], found["cache_misses"]) == (hits, misses)
 
 
 def test_replays_that_nobody_counted_are_unknown(tmp_path):
-    found = compute_totals(saved(tmp_path, graph("record")).data)
+    found = page_of(saved(tmp_path, graph("record")))["totals"]
     assert (found["graph_records"], found["graph_replays"]) == (1, None)
 
 
 def test_totals_of_nothing_are_zero_and_a_share_of_nothing_is_missing(tmp_path):
-    found = compute_totals(saved(tmp_path).data)
+    found = page_of(saved(tmp_path))["totals"]
     assert (found["compiles"], found["compile_s"], found["lost_s"], found["own_share"]) == (0, 0.0, 0, None)
 
 
 def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    snapshot = ViewModel(session.data).snapshot()
+    snapshot = page_of(session)
     for table, rows in snapshot["rows"].items():
-        if table in MADE_OF or table == "functions":  # the explorer alone reads these
+        if table not in BY_TABLE:  # groups of rows, and what the explorer alone reads
             continue
         table_frame = getattr(session, table)
         if table == "refused_calls":  # The page adds further calls of a kind to its row.
             table_frame = table_frame.drop_duplicates("compile_key", keep="first")
-        names = [column["name"] for column in snapshot["columns"][table]]
-        assert [n for n in names if n not in ("part_of", "explained")] == list(table_columns(table))
-        assert sorted(table_frame.columns) == sorted(table_columns(table))
+        names = list_names(snapshot["columns"], table)
+        assert sorted({*names} - {"part_of", "explained"}) == sorted(table_frame.columns)
         shown = sorted(row[names.index("time")] for row in rows)
         assert shown == pytest.approx(sorted(t.value / 1e6 for t in table_frame["time"])), table
         if table != "sources":
             assert [row[0] for row in rows] == table_frame["event_id"].tolist()
     found = snapshot["rows"]["cache_lookups"]
-    assert found[-1][list(table_columns("cache_lookups")).index("key_diff")] == ["a: 1 -> 2"]
-    compiles = [dict(zip(table_columns("compiles"), row, strict=True)) for row in snapshot["rows"]["compiles"]]
+    assert found[-1][list_names(snapshot["columns"], "cache_lookups").index("key_diff")] == ["a: 1 -> 2"]
+    names = list_names(snapshot["columns"], "compiles")
+    compiles = [dict(zip(names, row, strict=True)) for row in snapshot["rows"]["compiles"]]
     assert [c["is_recompile"] for c in compiles] == [False, True, True, None]
     assert compiles[0]["triton_s"] is None
 
 
 def test_the_plan_is_there_and_each_finding_names_its_step(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    snapshot = ViewModel(session.data).snapshot()
+    snapshot = page_of(session)
     plan = session.plan().to_dict()
     assert {key: snapshot["plan"][key] for key in plan} == plan
     (step,) = snapshot["plan"]["steps"]
@@ -190,9 +191,9 @@ def test_the_plan_is_there_and_each_finding_names_its_step(tmp_path):
 
 def test_recompiles_that_were_not_collected_are_not_called_none(tmp_path):
     off = state("recompiles", "unavailable", reason="torch 9.9 has no guard failures", reason_code="error")
-    assert ViewModel(saved(tmp_path, off).data).snapshot()["plan"]["headline"] == "Recompiles were not collected"
+    assert page_of(saved(tmp_path, off))["plan"]["headline"] == "Recompiles were not collected"
     (tmp_path / "some").mkdir()
-    plan = ViewModel(saved(tmp_path / "some", *EVENTS, off).data).snapshot()["plan"]
+    plan = page_of(saved(tmp_path / "some", *EVENTS, off))["plan"]
     assert plan["headline"].startswith("1 change removes") and "not collected all the time" in plan["notes"][-1]
 
 
@@ -203,17 +204,18 @@ def test_a_miss_is_explained_as_explain_miss_does_and_a_redacted_one_is_not(tmp_
         lookup("hit", key="k0", **FORWARD),
     ]
     session = saved(tmp_path, *misses, state("keys"))
-    shown = [row[-2] for row in ViewModel(session.data).snapshot()["rows"]["cache_lookups"]]
+    shown = [row[-2] for row in page_of(session)["rows"]["cache_lookups"]]
     assert shown[2] is None
     ids = session.cache_lookups["event_id"].tolist()
     assert ["\n".join(lines) for lines in shown[:2]] == [session.explain_miss(i).partition("\n")[2] for i in ids[:2]]
     assert "  cpp_runtime_thread_count: 2 -> 1" in shown[0]
-    redacted = ViewModel(session.data, redact=True).snapshot()["rows"]["cache_lookups"]
+    redacted = page_of(session, redact=True)["rows"]["cache_lookups"]
     assert [row[-2] for row in redacted] == [None, None, None]
 
 
 def derived(snapshot, table):
-    return [dict(zip(COLUMNS[table], row, strict=True)) for row in snapshot["rows"].get(table, [])]
+    names = list_names(snapshot["columns"], table)
+    return [dict(zip(names, row, strict=True)) for row in snapshot["rows"].get(table, [])]
 
 
 def test_look_ups_are_grouped_by_cache_and_function(tmp_path):
@@ -227,21 +229,20 @@ def test_look_ups_are_grouped_by_cache_and_function(tmp_path):
         lookup("cleared", function="g", reason="the cache was cleared"),
     ]
     session = saved(tmp_path, *items)
-    one, remote, g = derived(ViewModel(session.data).snapshot(), "cache_groups")
+    one, remote, g = derived(page_of(session), "cache_groups")
     assert (one["function"], one["hits"], one["misses"], one["stored"], one["last"]) == ("forward", 1, 2, 1, "saved")
     assert (one["saved_s"], one["taken_s"]) == (2.0, 1.5)
     assert one["why"] == "inductor_config[epilogue_fusion]: True -> False", "what kept the latest miss from being a hit"
     assert (remote["tier"], remote["hits"], remote["why"]) == ("remote", 1, None)
     assert (g["bypassed"], g["other"], g["why"], g["saved_s"]) == (1, 1, "Unsupported op", None)
     assert (one["reasons"], g["reasons"]) == ([f"1x {one['why']}"], ["1x Unsupported op"])
-    parts = [row[-1] for row in ViewModel(session.data).snapshot()["rows"]["cache_lookups"]]
+    parts = [row[-1] for row in page_of(session)["rows"]["cache_lookups"]]
     assert parts == [*4 * [one["event_id"]], remote["event_id"], *2 * [g["event_id"]]]
 
 
 def test_what_is_a_list_and_what_is_a_dict_reach_the_page_as_such(tmp_path):
     (choice, *_) = tuning("1", {"triton_mm_1": 0.1}, parameters={"BLOCK_M": 64, "num_warps": 4})
-    (row,) = ViewModel(saved(tmp_path, choice).data).snapshot()["rows"]["autotune"]
-    cells = dict(zip([*table_columns("autotune"), "part_of"], row, strict=True))
+    (cells,) = derived(page_of(saved(tmp_path, choice)), "autotune")
     assert cells["parameters"] == {"BLOCK_M": 64, "num_warps": 4}
     assert cells["inputs"] == ["bf16[64, 64]", "bf16[64, 64]"]
 
@@ -254,11 +255,11 @@ def test_a_tuning_is_one_row_that_grows_with_its_choices(tmp_path):
     put(recorder, *early)
     page.apply(model.patch())
     (row,) = page.rows["tunings"].values()
-    assert row[list(COLUMNS["tunings"]).index("winner")] is None
+    assert row[list_names(page.columns, "tunings").index("winner")] is None
     put(recorder, late)
     page.apply(model.patch())
     recorder.close()
-    (found,) = derived({"rows": {"tunings": list(page.rows["tunings"].values())}}, "tunings")
+    (found,) = derived({"columns": page.columns, "rows": {"tunings": list(page.rows["tunings"].values())}}, "tunings")
     assert (found["winner"], found["next_choice"], found["choices"], found["failed"]) == ("triton_mm_1", "mm", 3, 0)
     assert found["margin_extern"] == pytest.approx(0.02)
     assert (found["spent_s"], found["break_even"]) == (pytest.approx(0.8), pytest.approx(400_000, abs=1))
@@ -274,7 +275,7 @@ def test_cuda_graphs_are_counted_by_function(tmp_path):
         graph("rerecord", 4, duration_ms=2.0, mismatch="StaticInputIdxMismatch", input="2 (weight)", reason="changed"),
         graph("skip", 5, function="g", reason="skipping cudagraphs due to cpu device"),
     ]
-    forward, g = derived(ViewModel(saved(tmp_path, *actions).data).snapshot(), "graph_functions")
+    forward, g = derived(page_of(saved(tmp_path, *actions)), "graph_functions")
     assert [forward[n] for n in ("warmups", "captured", "rerecorded", "skipped", "replays")] == [1, 2, 1, 0, 40]
     assert [forward[n] for n in ("state", "mismatch", "input")] == ["captured", "StaticInputIdxMismatch", "2 (weight)"]
     assert (forward["capture_ms"], forward["pool_bytes"]) == (5.0, 1000)
@@ -282,8 +283,8 @@ def test_cuda_graphs_are_counted_by_function(tmp_path):
 
 
 def test_every_column_of_every_table_is_described(tmp_path):
-    columns = ViewModel(saved(tmp_path).data).snapshot()["columns"]
-    assert set(columns) == {*BY_TABLE, *MADE_OF}
+    columns = page_of(saved(tmp_path))["columns"]
+    assert set(BY_TABLE) < set(columns)
     types = {c["type"] for spec in columns.values() for c in spec}
     numbers = {"s", "ms", "us", "int", "share", "bytes"}
     assert types <= {"id", "ids", "time", "text", "code", "path", "bool", "list"} | numbers
@@ -336,7 +337,7 @@ def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
     *before, compiled = frame(1)
     put(recorder, *before)
     page.apply(model.patch())
-    column = list(table_columns("recompiles")).index("lost_s")
+    column = list_names(page.columns, "recompiles").index("lost_s")
     assert [row[column] for row in page.rows["recompiles"].values()] == [None]
     put(recorder, compiled)
     patch = model.patch()
@@ -359,28 +360,29 @@ def test_refused_calls_are_one_row_that_grows_with_their_count(tmp_path):
     page.apply(patch)
     recorder.close()
     assert len(patch["rows"]["refused_calls"]) == 1
-    time, count = (list(table_columns("refused_calls")).index(name) for name in ("time", "count"))
+    time, count = (list_names(page.columns, "refused_calls").index(name) for name in ("time", "count"))
     rows = list(page.rows["refused_calls"].values())
     assert [(row[count], row[time]) for row in rows] == [(43, 3000), (1, 1000), (None, 1000)]
-    ids = {finding["rule"]: finding["evidence"] for finding in ViewModel(session.data).snapshot()["findings"]}
+    ids = {finding["rule"]: finding["evidence"] for finding in page_of(session)["findings"]}
     assert {rows[0][0], rows[1][0]} == set(ids["refused_calls"]), "its evidence are rows of the page"
     assert [rows[2][0]] == ids["unchecked_guards"]
 
 
 def test_a_table_whose_source_was_not_active_is_not_collected(tmp_path):
     session = saved(tmp_path, state("compiles"), state("recompiles", "unavailable", reason="this torch has no x"))
-    observed = ViewModel(session.data).snapshot()["observed"]
-    assert set(observed) == {*FEEDS, *PARTS, *MADE_OF}
+    observed = page_of(session)["observed"]
+    assert set(FEEDS) < set(observed)
     assert observed["compiles"] and not observed["recompiles"] and not observed["guard_failures"]
 
 
 def test_a_source_that_failed_later_was_active_before_and_keeps_its_row(tmp_path):
     session, recorder, _ = recording(tmp_path, state("fx_graph_cache"))
     model, page = ViewModel(session.data), Page()
-    page.apply(model.patch())
+    page.apply(model.snapshot())
     put(recorder, state("fx_graph_cache", "failed", reason="switched off after 5 errors", dropped=2))
     page.apply(model.patch())
-    rows = [dict(zip(table_columns("sources"), row, strict=True)) for row in page.rows["sources"].values()]
+    names = list_names(page.columns, "sources")
+    rows = [dict(zip(names, row, strict=True)) for row in page.rows["sources"].values()]
     assert [(r["status"], r["reason"]) for r in rows if r["name"] == "fx_graph_cache"] == [
         ("failed", "switched off after 5 errors")
     ]
@@ -420,7 +422,7 @@ def text_of(entry):
 
 def test_texts_are_those_of_the_artifacts(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    texts = ViewModel(session.data).snapshot()["texts"]
+    texts = page_of(session)["texts"]
     assert set(texts) == {str(i) for i in session.artifacts["event_id"]}
     for event_id, entry in texts.items():
         assert text_of(entry) == session.artifact(int(event_id)) and entry["cut"] is False
@@ -429,7 +431,7 @@ def test_texts_are_those_of_the_artifacts(tmp_path):
 def test_beyond_the_budget_texts_are_cut_and_say_so(tmp_path):
     noise = random.Random(0)
     items = [(Artifact(time_ns=1, name="code"), noise.randbytes(20_000).hex()) for _ in range(4)]
-    texts = ViewModel(saved(tmp_path, *items).data, text_budget=60_000).snapshot()["texts"]
+    texts = page_of(saved(tmp_path, *items), text_budget=60_000)["texts"]
     assert [entry["cut"] for entry in texts.values()] == [False, True, True, True]
     assert all(len(text_of(entry)) == 4_000 for entry in texts.values() if entry["cut"])
 
@@ -437,7 +439,7 @@ def test_beyond_the_budget_texts_are_cut_and_say_so(tmp_path):
 def test_a_snapshot_survives_hostile_text_and_is_ascii_without_tags(tmp_path):
     hostile = "</script>\u2028\ud800\0\x85&amp;<!--" + "x" * 1000
     items = [GraphBreak(time_ns=1, reason=hostile, hints=[hostile]), (Artifact(time_ns=1, name=hostile), hostile)]
-    text = dumps(ViewModel(saved(tmp_path, *items).data).snapshot())
+    text = page_text(saved(tmp_path, *items))
     assert text.isascii() and not set("<>&") & set(text)
     shown = json.loads(text)["rows"]["graph_breaks"][0]
     assert shown[-4] == [hostile] or [hostile] in shown
@@ -445,13 +447,13 @@ def test_a_snapshot_survives_hostile_text_and_is_ascii_without_tags(tmp_path):
 
 def test_times_that_are_infinite_or_no_number_become_null(tmp_path):
     items = [Compile(time_ns=1, duration_s=float("inf")), Compile(time_ns=2, duration_s=float("nan"))]
-    text = dumps(ViewModel(saved(tmp_path, *items).data).snapshot())
+    text = page_text(saved(tmp_path, *items))
     assert "Infinity" not in text and "NaN" not in text
 
 
 def test_a_text_that_many_ranks_have_is_there_once(tmp_path):
     items = [(Artifact(time_ns=n, name="code"), ("long " * 2_000) if n % 2 else "short") for n in range(6)]
-    texts = ViewModel(saved(tmp_path, *items).data).snapshot()["texts"]
+    texts = page_of(saved(tmp_path, *items))["texts"]
     whole = {number: entry for number, entry in texts.items() if "z" in entry}
     assert sorted(text_of(entry)[:5] for entry in whole.values()) == ["long ", "short"] and len(texts) == 6
     assert {entry["same"] for entry in texts.values() if "same" in entry} == set(map(int, whole))
@@ -461,5 +463,5 @@ def test_a_text_that_many_ranks_have_is_there_once(tmp_path):
 def test_far_beyond_the_budget_texts_are_left_out(tmp_path):
     noise = random.Random(0)
     items = [(Artifact(time_ns=n, name="code"), f"{noise.getrandbits(80_000):x}") for n in range(40)]
-    texts = ViewModel(saved(tmp_path, *items).data, text_budget=40_000).snapshot()["texts"]
+    texts = page_of(saved(tmp_path, *items), text_budget=40_000)["texts"]
     assert 2 < len(texts) < 30 and sum(len(entry["z"]) for entry in texts.values()) < 90_000

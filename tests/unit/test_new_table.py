@@ -28,8 +28,8 @@ events._COLUMNS["probes"] = events._read_columns(Probe)
 
 from compilediag.diagnosis.rules import coverage
 from compilediag.storage.table_properties import TableProperties
-from compilediag.session import Session
-from compilediag.views.model import ViewModel
+from compilediag import Session
+from tests.inside import ViewModel
 from tests.unit.session_builder import saved
 
 TableProperties.probes = property(lambda self: self.table("probes"))

@@ -9,8 +9,8 @@ import pytest
 
 from compilediag.events import Compile, GuardFailure, Phase, Recompile
 from compilediag.views import esm, model, page_json
-from compilediag.views.model import ViewModel
 from compilediag.views.patches import DOCUMENTS, GROWING, PatchDeltas, find_delta
+from tests.inside import ViewModel
 
 from .session_builder import SECOND, put, recording
 

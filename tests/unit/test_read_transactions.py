@@ -2,11 +2,10 @@
 
 import pytest
 
+from compilediag import load
 from compilediag.events import KINDS, Artifact, Compile, Recompile, SourceStatus
-from compilediag.session import load
 from compilediag.storage.store import Store
-from compilediag.views.model import ViewModel
-from compilediag.views.patches import Pump
+from tests.inside import Pump, ViewModel
 from tests.unit.session_builder import META
 
 #: Most columns are empty: these are not read, so their length is that of a statement before.

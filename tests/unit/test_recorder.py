@@ -9,10 +9,10 @@ import tracemalloc
 
 import pytest
 
+from compilediag import Session, load
 from compilediag.events import Artifact, Compile, Phase
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
-from compilediag.session import Session, load
 from compilediag.storage import session_writer
 from compilediag.storage.session_files import is_session, is_session_or_damaged
 from tests.unit.session_builder import META, Feed, put, recording

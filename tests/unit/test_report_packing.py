@@ -6,8 +6,8 @@ import re
 import zlib
 
 from compilediag.events import Artifact, Compile, GuardFailure, Recompile
-from compilediag.views.model import ViewModel
 from compilediag.views.report import TEXT_BUDGET, pack_patch, render_report
+from tests.inside import ViewModel
 from tests.unit.session_builder import saved
 
 FILE = "/home/ada/project/training/model.py"

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from compilediag.diagnosis.change import Edit
+from compilediag.diagnosis import Edit
 from compilediag.diagnosis.plan import Plan, PlanStep
 from compilediag.trials.fresh_process import ProcessRun
 from compilediag.trials.script_trial import RunSummary, explain_nothing_to_try, judge

@@ -6,9 +6,9 @@ import sqlite3
 import pandas as pd
 import pytest
 
+from compilediag import load
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE, Artifact, Compile, GraphBreak, Phase, Recompile
-from compilediag.session import load
 from tests.unit.session_builder import SECOND, put, recording, saved
 
 

@@ -5,7 +5,7 @@ import traceback
 
 import pytest
 
-from compilediag.diagnosis.change import Edit
+from compilediag.diagnosis import Edit
 from compilediag.diagnosis.source_edits import EditError, apply_edits
 
 MARK = "torch._dynamo.mark_dynamic(x, 0)"

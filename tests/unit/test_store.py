@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from compilediag import load
 from compilediag.decode.bounded_text import MAX_ITEM, MAX_TEXT, bound_text
 from compilediag.errors import NewerSchema, NotASession
 from compilediag.events import (
@@ -23,7 +24,6 @@ from compilediag.events import (
     SourceStatus,
     columns,
 )
-from compilediag.session import load
 from compilediag.storage.store import Store
 from compilediag.storage.tables import EVENT_COLUMNS, frame_columns
 from compilediag.storage.texts import clean, digest_of, inflate

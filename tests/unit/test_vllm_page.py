@@ -5,8 +5,8 @@ import json
 
 import compilediag as cd
 from compilediag.events import Artifact, VllmCompile, VllmConfig
-from compilediag.views.model import ViewModel
 from compilediag.views.vllm_page import make_vllm_page
+from tests.inside import ViewModel
 
 from .session_builder import saved
 from .tables_builder import SECOND

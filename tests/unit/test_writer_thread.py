@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from compilediag import Session
 from compilediag.events import Artifact, Phase, SourceStatus
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
-from compilediag.session import Session
 from compilediag.storage.recorded_data import RecordedData
 
 from .session_builder import META, Feed, put
