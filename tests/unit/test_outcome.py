@@ -1,42 +1,53 @@
-"""The outcome of a trial as text and as JSON."""
+"""The outcome of a trial that a session has, in its plan."""
 
-import json
+import pytest
 
-from compilediag.diagnosis.plan import Plan
-from compilediag.diagnosis.plan.plan import META_KEY, Outcome, read_outcome
+from .tables_builder import sizes
 
-HOLDS = Outcome(7, 0, 199.0, 76.0, 230.0, 100.0, (0, 0), True, holds=True, code="x = 1", runs=2)
+HOLDS = {
+    "recompiles_before": 7,
+    "recompiles_after": 0,
+    "exit_codes": [0, 0],
+    "same_output": True,
+    "holds": True,
+    "compile_seconds_before": 199.0,
+    "compile_seconds_after": 76.0,
+    "wall_seconds_before": 230.0,
+    "wall_seconds_after": 100.0,
+}
 
 
-def test_an_outcome_is_one_line():
-    assert str(HOLDS) == (
+@pytest.fixture
+def plan_of(session_of):
+    """`plan_of(outcome)`: the plan of a session with this outcome."""
+    return lambda outcome: session_of(*sizes("4", "6"), tried=outcome).plan()
+
+
+def test_an_outcome_is_one_line_behind_the_headline(plan_of):
+    plan = plan_of({**HOLDS, "unknown_to_this_version": 1})
+    text = plan.to_dict()["tried"]["text"]
+    assert text == (
         "Tried, the plan holds: 7 recompiles -> 0, 3 min 19 s -> 1 min 16 s compiling, 3 min 50 s -> 1 min 40 s in "
         "all, exit code 0, same output."
     )
+    assert " ".join(str(plan).splitlines()[1:]).startswith(text)
+    assert text.replace(">", "&gt;") in plan._repr_html_()
 
 
-def test_why_it_does_not_hold_is_a_sentence():
-    text = str(Outcome(1, 1, exit_codes=(0, 3), same_output=False, note="the output differs in line 2"))
-    assert text == (
-        "Tried, the plan does not hold: 1 recompile -> 1, exit code 0 -> 3, other output. The output differs in line 2."
-    )
-    assert str(Outcome()) == "Tried, the plan does not hold."
-
-
-def test_times_of_another_backend_are_not_shown():
-    text = str(Outcome(7, 0, 0.5, 0.2, 3.0, 2.0, backend="eager", holds=True))
-    assert text == "Tried, the plan holds: 7 recompiles -> 0, with the backend 'eager', so times were not compared."
-
-
-def test_an_outcome_survives_json_and_later_versions():
-    stored = json.loads(json.dumps({META_KEY: {**HOLDS.to_dict(), "unknown": 1}}))
-    assert stored[META_KEY]["text"] == str(HOLDS)
-    assert read_outcome(stored) == HOLDS
-    assert read_outcome({}) is None
-
-
-def test_a_plan_shows_its_outcome_after_the_headline():
-    plan = Plan(recompiles=7, recompiles_saved=7, tried=HOLDS.to_dict())
-    assert " ".join(str(plan).splitlines()[1:]) == str(HOLDS)
-    assert str(HOLDS).replace(">", "&gt;") in plan._repr_html_()
-    assert "Tried" not in str(Plan())
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (
+            {"recompiles_before": 1, "recompiles_after": 1, "exit_codes": [0, 3], "same_output": False, "note": "why"},
+            "Tried, the plan does not hold: 1 recompile -> 1, exit code 0 -> 3, other output. Why.",
+        ),
+        (
+            {**HOLDS, "backend": "eager", "exit_codes": [None, None], "same_output": None},
+            "Tried, the plan holds: 7 recompiles -> 0, with the backend 'eager', so times were not compared.",
+        ),
+        ({}, "Tried, the plan does not hold."),
+    ],
+)
+def test_what_is_not_known_or_of_no_interest_is_left_out(plan_of, outcome, text):
+    tried = plan_of(outcome).to_dict()["tried"]
+    assert tried["text"] == text

@@ -38,21 +38,9 @@ def scale(rank, at, **more):
 
 
 @pytest.fixture
-def session_of(tmp_path):
-    """`session_of(*events)`: a session of these rows of several ranks."""
-
-    def make(*events):
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        folder.mkdir()
-        return stored(folder, *map(add_keys, events))
-
-    return make
-
-
-@pytest.fixture
 def found(session_of):
     """`found(*events)`: where their ranks diverge."""
-    return lambda *events: list(session_of(*events).ranks().divergences)
+    return lambda *events: list(session_of(*map(add_keys, events)).ranks().divergences)
 
 
 def both(make, *args, **more):

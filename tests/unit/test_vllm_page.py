@@ -5,10 +5,8 @@ import json
 
 import compilediag as cd
 from compilediag.events import Artifact, VllmCompile, VllmConfig
-from compilediag.views.vllm_page import make_vllm_page
-from tests.inside import ViewModel
 
-from .session_builder import saved
+from .session_builder import page_of, saved
 from .tables_builder import SECOND
 from .test_vllm_records import GOLDEN
 
@@ -25,18 +23,8 @@ def events(key="a.1", **config):
         yield Artifact(time_ns=number * SECOND, **common, name=f"vllm_{piece}", size=10)
 
 
-class Listed:
-    """Rows without a session file."""
-
-    def __init__(self, events):
-        self._events = [dataclasses.replace(event, event_id=number) for number, event in enumerate(events, 1)]
-
-    def rows(self, kind):
-        return [event for event in self._events if isinstance(event, kind)]
-
-
-def test_a_piece_has_a_cell_for_each_range():
-    page = make_vllm_page(Listed(events()))
+def test_a_piece_has_a_cell_for_each_range(session_of):
+    page = page_of(session_of(*events()))["vllm"]
     [part] = page["parts"]
     assert (page["count"], page["compiles"], part["compiles"], part["seconds"]) == (1, 4, 4, 14.0)
     ranges = [(each["start"], each["end"], each["is_cudagraph_size"], each["seconds"]) for each in part["ranges"]]
@@ -46,31 +34,30 @@ def test_a_piece_has_a_cell_for_each_range():
     assert [text["name"] for text in part["texts"]] == ["vllm_a", "vllm_b"]
 
 
-def test_without_cuda_graphs_no_size_is_marked():
-    [part] = make_vllm_page(Listed(events(cudagraph_mode="NONE")))["parts"]
+def test_without_cuda_graphs_no_size_is_marked(session_of):
+    [part] = page_of(session_of(*events(cudagraph_mode="NONE")))["vllm"]["parts"]
     assert [each["is_cudagraph_size"] for each in part["ranges"]] == [False, False]
 
 
-def test_ranks_that_compile_alike_are_one_part_and_the_slowest_is_shown():
+def test_ranks_that_compile_alike_are_one_part_and_the_slowest_is_shown(session_of):
     rows = [
         dataclasses.replace(event, rank=rank, duration_s=(event.duration_s or 0) * (1 + rank))
         for rank in range(3)
         for event in events(f"a.{rank}", **({"part": "head"} if rank == 1 else {}))
     ]
-    page = make_vllm_page(Listed(rows))
+    page = page_of(session_of(*rows))["vllm"]
     shown = [(part["ranks"], part["rank"], part["config"]["part"], part["seconds"]) for part in page["parts"]]
     assert shown == [([0, 2], 2, "backbone", 42.0), ([1], 1, "head", 28.0)]
 
 
 def test_other_sessions_have_no_such_page(tmp_path):
-    data = saved(tmp_path).data
-    assert make_vllm_page(data) is None and "vllm" not in ViewModel(data).snapshot()
+    assert "vllm" not in page_of(saved(tmp_path))
 
 
 def test_a_redacted_page_has_no_path(tmp_path):
     session = saved(tmp_path, *events())
-    assert "ada" in json.dumps(ViewModel(session.data).snapshot(), default=str)
-    assert "ada" not in json.dumps(ViewModel(session.data, redact=True).snapshot(), default=str)
+    assert "ada" in json.dumps(page_of(session), default=str)
+    assert "ada" not in json.dumps(page_of(session, redact=True), default=str)
 
 
 def test_the_summary_says_what_pieces_took():

@@ -2,17 +2,19 @@
 
 import pytest
 
-from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.causes.what_if import what_if
-from tests.unit.tables_builder import FORWARD, changes, compiled, sizes, tables
+from tests.unit.tables_builder import FORWARD, changes, compiled, sizes
 
 
-def compare_choices(*events, buckets=None):
-    made = tables(*events)
-    return what_if(diagnose(made)[0], made, buckets)
+@pytest.fixture
+def compare_choices(session_of):
+    def compare(*events, buckets=None):
+        session = session_of(*events)
+        return session.what_if(session.findings()[0], buckets)
+
+    return compare
 
 
-def test_a_size_that_varies():
+def test_a_size_that_varies(compare_choices):
     found = compare_choices(*sizes("17", "30", "33", "60", "100"))
     counts = {choice.name: choice.compiles for choice in found.choices}
     assert found.recorded == 5
@@ -27,7 +29,7 @@ def test_a_size_that_varies():
     assert found.choice("static").waste is None
 
 
-def test_buckets_of_the_callers():
+def test_buckets_of_the_callers(compare_choices):
     found = compare_choices(*sizes("17", "30", "33", "60"), buckets=(40, 64))
     chosen = found.choice("padded to the buckets given")
     assert (chosen.compiles, chosen.buckets) == (2, (40, 64))
@@ -38,34 +40,34 @@ def test_buckets_of_the_callers():
         compare_choices(*sizes("17", "60"), buckets=())
 
 
-def test_sizes_0_and_1_stay_on_their_own():
+def test_sizes_0_and_1_stay_on_their_own(compare_choices):
     assert compare_choices(*sizes("4", "6", "1", "0", "9")).choice("dynamic").compiles == 3
     assert compare_choices(*sizes("0", "1")).choice("dynamic").compiles == 2
     assert compare_choices(*sizes("0", "1")).choice("padded to 1").waste == 1.0
 
 
-def test_a_number_is_not_padded():
+def test_a_number_is_not_padded(compare_choices):
     found = compare_choices(*changes("k", "value", "3", "9", "5"))
     assert [choice.name for choice in found.choices] == ["static", "dynamic"]
 
 
-def test_what_leaves_no_choice():
+def test_what_leaves_no_choice(compare_choices):
     assert compare_choices(*changes("k", "value", "'a'", "'b'")) is None
     assert compare_choices(*changes("x.dtype", "tensor_dtype", "torch.float32", "torch.float64")) is None
 
 
-def test_a_limit():
+def test_a_limit(session_of):
     rows = changes("self.step", "value", *map(str, range(2, 11)))
     hit = compiled(limit="recompile_limit", outcome="failed", time_ns=20 * 10**9, **FORWARD)
-    made = tables(*rows, hit)
-    limit = next(f for f in diagnose(made) if f.rule == "recompile_limit")
-    found = what_if(limit, made)
+    session = session_of(*rows, hit)
+    limit = next(f for f in session.findings() if f.rule == "recompile_limit")
+    found = session.what_if(limit)
     assert found.recorded == 8  # The ninth was refused.
     assert found.choice("a higher limit").compiles == 9
     assert found.choice("self.step dynamic").compiles == 1
 
 
-def test_it_reads_as_text():
+def test_it_reads_as_text(compare_choices):
     text = str(compare_choices(*sizes("4", "6", "7")))
     assert text.startswith("x.shape[0]: 3 values took 3 compiles\n  static: 3 compiles\n  dynamic: 1 compile\n")
     assert "padded to powers of two: 2 compiles, 18 % more to compute" in text
