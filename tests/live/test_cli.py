@@ -349,7 +349,7 @@ def test_reading_needs_no_torch(python, saved, tmp_path, command):
     arguments = ["report", str(saved), "-o", str(tmp_path / "out.html")] if command == "report" else ["--help"]
     code = f"""
 import sys
-from compilediag.cli import main
+from tests.inside import main
 try:
     main({arguments!r})
 except SystemExit:

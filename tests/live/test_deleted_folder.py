@@ -54,7 +54,7 @@ DELETE = """
 import os, sys
 os.chdir(sys.argv[1])
 os.rmdir(sys.argv[1])
-from compilediag.cli import main
+from tests.inside import main
 for command in sys.argv[2:]:
     assert main([command, *["a.cdiag", "b.cdiag"][: 1 + (command == "diff")]]) == 2, command
 """

@@ -11,8 +11,8 @@ import torch
 from torch._dynamo.utils import CompilationMetrics
 
 import compilediag as cd
-from compilediag.cli import main
 from compilediag.events import BY_TABLE
+from tests.inside import main
 from tests.live.secret_program import SECRETS, find_leaks, run_program
 from tests.unit.session_builder import page_of
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from compilediag.cli import main
 from compilediag.cli.doctor_command import FOUND, describe_support
-from tests.inside import probe_all
+from tests.inside import main, probe_all
 from tests.scripts import load_script
 from tests.version_scenarios import SCENARIOS
 

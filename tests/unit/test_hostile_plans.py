@@ -11,7 +11,6 @@ from dataclasses import fields, replace
 import pytest
 
 from compilediag import load
-from compilediag.cli import main
 from compilediag.diagnosis.plan import make_plan
 from compilediag.events import (
     Compile,
@@ -22,6 +21,7 @@ from compilediag.events import (
     SymbolicShape,
 )
 from compilediag.system.source_files import MAX_BYTES
+from tests.inside import main
 
 from .session_builder import page_of, saved
 from .tables_builder import tables

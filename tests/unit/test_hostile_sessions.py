@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from compilediag import load
-from compilediag.cli import main
 from compilediag.errors import CompilediagError, NewerSchema, NotASession
 from compilediag.events import BY_TABLE, SCHEMA_VERSION, columns
 from compilediag.logs.folders import FollowedFiles
@@ -20,6 +19,7 @@ from compilediag.storage import store as store_module
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
 from compilediag.storage.texts import unpack
+from tests.inside import main
 
 from .every_view import list_views, show_everything
 from .hostile_sessions import make_base, set_meta, spoil

@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
-from compilediag.cli import main
 from compilediag.diagnosis.rules.graph_breaks import find_graph_breaks
 from compilediag.document import BREAK_PAGE, format_block, format_sentence, format_span, format_table
 from compilediag.errors import CompilediagError
 from compilediag.events import GraphBreak, RowList
 from compilediag.formatting import format_line
+from tests.inside import main
 from tests.unit.session_builder import SECOND, saved
 from tests.unit.tables_builder import changes, compiled, refused, sizes
 

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import compilediag as cd
-from compilediag.cli import main
 from compilediag.decode.rank_steps import MAX_JSON, read_graph_names
 from compilediag.views.rank_page import make_rank_page
+from tests.inside import main
 
 from .log_builder import BEGIN_US, artifact, compile_, event, metrics, reasons, record, start, string
 

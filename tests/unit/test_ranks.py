@@ -40,7 +40,7 @@ def scale(rank, at, **more):
 @pytest.fixture
 def found(session_of):
     """`found(*events)`: where their ranks diverge."""
-    return lambda *events: list(session_of(*map(add_keys, events)).ranks().divergences)
+    return lambda *events: list(session_of(*events).ranks().divergences)
 
 
 def both(make, *args, **more):

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from compilediag import load
-from compilediag.cli import main
 from compilediag.diagnosis.variants import Variants, list_missing, list_variants
 from compilediag.events import Artifact, CacheLookup, Compile
 from compilediag.system.program import RunningProgram, read_program
+from tests.inside import main
 from tests.unit.session_builder import SECOND, saved
 
 PLACE = {"function": "forward", "file": "/home/ada/model.py", "line": 30}
