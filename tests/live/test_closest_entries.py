@@ -89,6 +89,20 @@ def test_the_closest_entry_is_analyzed_and_each_value_is_that_of_its_call():
     assert {row.guard_source for row in rows} == set(values) and len(rows) > 50
 
 
+def attend(x, past):
+    return x.sin() if past is None else x + sum(part.sum() for part in past)
+
+
+def test_an_entry_of_the_same_structure_is_closer_than_one_of_another_that_guards_less():
+    function = programs.compiled(attend)
+    with torch._dynamo.config.patch(MANY), cd.watch() as session:
+        for past in (None, *([torch.ones(size) for _ in range(4)] for size in (4, 5))):
+            function(torch.ones(2), past)
+    assert session.recompiles["closest_compile_id"].tolist() == ["0/0", "0/1"]
+    failed = session.guard_failures.query("compile_id == '0/2'").groupby("entry_compile_id").size()
+    assert failed["0/1"] > failed["0/0"]
+
+
 LABELS = (1, 2, 2.5, 1e-7, "a", "it's", 'a "b" == c', "x  # y.py:3 in z", "\\", True, -3, 10**30)
 
 

@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 
+import compilediag as cd
 from compilediag.decode.records.trace_log import read_records
 from compilediag.logs.log_decoder import LogDecoder
 from compilediag.logs.log_files import LogFile
@@ -97,3 +98,10 @@ def decode(data, changed_ns=BEGIN_US * 1000):
     decoder = LogDecoder(log, read_records(Bytes(data)))
     owned = [(item, pid, rank) for items, pid, rank in decoder.decode() for item in items]
     return owned, decoder.tally
+
+
+def read_log(folder, text, **options):
+    """The session of one log, whose text this is."""
+    log = Path(folder) / "dedicated_log_torch_trace_x.log"
+    log.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    return cd.ingest(log, **options)

@@ -1,8 +1,13 @@
-"""Guard trees as torch 2.13 prints them, line by line."""
+"""Guard trees as torch 2.13 prints them, line by line, on the page."""
+
+import json
 
 import pytest
 
-from compilediag.decode.guards.guard_tree_text import ObjectNames, describe_guard, parse_tree_line, split_tree
+from compilediag.events import Artifact
+
+from .session_builder import SECOND, page_of, saved
+from .tables_builder import add_keys
 
 TREE = """
 TREE_GUARD_MANAGER:
@@ -39,43 +44,55 @@ TOLD = [
 ]
 
 
-def test_a_tree_line_by_line():
-    names = ObjectNames()
-    parsed = [parse_tree_line(line, names) for line in split_tree(TREE)]
-    assert [line[:4] for line in parsed] == TOLD
-    assert parsed[5].code == "for k in d: out += k"
+def read_trees(folder, *texts):
+    """(lines of each tree, how many of them are new): [depth, leaf, description, place, code] each."""
+    items = [Artifact(time_ns=n * SECOND, compile_id=f"0/{n}", name="dynamo_cpp_guards_str") for n in range(len(texts))]
+    session = saved(folder, *zip(map(add_keys, items), texts, strict=True))
+    lines, trees = [], []
+    for _, _, fresh, runs in json.loads(json.dumps(page_of(session)["rows"]["trees"])):
+        lines += fresh
+        trees.append(([lines[n] for first, count in runs for n in range(first, first + count)], len(fresh)))
+    return trees
 
 
-def test_what_torch_counts_in_a_name_is_no_difference():
-    assert list(split_tree(TREE)) == list(split_tree(TREE.replace("dict___7", "dict___12")))
+def test_a_tree_line_by_line(tmp_path):
+    ((lines, _),) = read_trees(tmp_path, TREE)
+    assert [tuple(line[:4]) for line in lines] == TOLD
+    assert lines[5][4] == "for k in d: out += k"
 
 
-def test_of_a_tensor_the_sizes_come_first():
-    text = (
-        "check_tensor(L['x'], Tensor, DispatchKeySet(CPU, AutogradCPU), torch.float32, device=None, "
-        "requires_grad=False, size=[4, None], stride=[8, 1])  # return x + 1  # m.py:3 in f"
-    )
-    details = describe_guard(text, ObjectNames())
-    assert details == (
-        "x: Tensor size=[4, None], stride=[8, 1], torch.float32, device=None, requires_grad=False, "
-        "DispatchKeySet(CPU, AutogradCPU)"
-    )
+def test_trees_share_lines_and_what_torch_counts_in_a_name_is_no_difference(tmp_path):
+    other = TREE.replace("dict___7", "dict___12")
+    trees = read_trees(tmp_path, TREE, TREE.replace("[1] == 3", "[1] == 4"), other)
+    assert [fresh for _, fresh in trees] == [len(TOLD), 1, 0] and trees[0][0] == trees[2][0] != trees[1][0]
 
 
-def test_an_object_keeps_its_name_and_another_gets_another():
-    names = ObjectNames()
-    texts = [f"___check_obj_id(L['act'], {address}), type=<class 'code'>" for address in (11, 22, 11)]
-    assert [describe_guard(text, names) for text in texts] == [
-        "act is the same object (code)",
-        "act is the same object (code #2)",
-        "act is the same object (code)",
-    ]
-    assert describe_guard("f at 0x7f12ab34cd56 == f at 0x7f12ab34cd57", names) == "f at [object] == f at [object #2]"
+ADDRESSES = [f"| +- ID_MATCH: ___check_obj_id(L['act'], {address}), type=<class 'code'>" for address in (11, 22, 11)]
+
+
+@pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        (
+            "| +- TENSOR_MATCH: check_tensor(L['x'], Tensor, DispatchKeySet(CPU, AutogradCPU), torch.float32, "
+            "device=None, requires_grad=False, size=[4, None], stride=[8, 1])  # return x + 1  # m.py:3 in f",
+            [
+                "x: Tensor size=[4, None], stride=[8, 1], torch.float32, device=None, requires_grad=False, "
+                "DispatchKeySet(CPU, AutogradCPU)"
+            ],
+        ),
+        ("\n".join(ADDRESSES), [f"act is the same object (code{more})" for more in ("", " #2", "")]),
+        ("| +- LAMBDA_GUARD: f at 0x7f12ab34cd56 == f at 0x7f12ab34cd57", ["f at [object] == f at [object #2]"]),
+    ],
+)
+def test_tensors_have_their_sizes_first_and_objects_a_name_each(tmp_path, text, described):
+    ((lines, _),) = read_trees(tmp_path, f"+- RootGuardManager\n{text}")
+    assert [line[2] for line in lines[1:]] == described
 
 
 @pytest.mark.parametrize("text", ["", "no tree at all", "+- ", "+- \ud800\0", "| | +- ?", "+- X: " + "y" * 9999])
-def test_a_text_of_unknown_form_is_shown_unchanged(text):
-    for line in split_tree(text):
-        details = parse_tree_line(line, ObjectNames())
-        assert len(details.description) <= 600 and details.depth <= 2
-        assert details.description.rstrip(".") in line
+def test_a_text_of_unknown_form_is_shown_unchanged(tmp_path, text):
+    for lines, _ in read_trees(tmp_path, text):
+        for depth, _, description, *_ in lines:
+            assert depth <= 2 and len(description) <= 600
+            assert description.rstrip(".") in text.encode("utf-8", "backslashreplace").decode()

@@ -5,11 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
-from compilediag.document import to_text
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from compilediag.views.explorer import LEFT_OUT, MAX_ITEMS
-from compilediag.views.explorer_text import describe_functions
 from tests.unit.session_builder import SECOND, page_of, saved, unpack_document
 from tests.unit.tables_builder import add_keys
 
@@ -50,14 +46,15 @@ def keyed(folder, *items):
     )
 
 
-def documents(folder, *items, **options):
-    page = page_of(keyed(folder, *items), **options)
-    return [unpack_document(document) for _, document in page["rows"]["functions"]]
+def document(folder, *items):
+    return document_and_text(folder, *items)[0]
 
 
-def document(folder, *items, **options):
-    (found,) = documents(folder, *items, **options)
-    return found
+def document_and_text(folder, *items):
+    """The document of the only function, and the text form with single spaces."""
+    session = keyed(folder, *items)
+    ((_, found),) = page_of(session)["rows"]["functions"]
+    return unpack_document(found), " ".join(repr(session.explore()).split())
 
 
 def names(found, guards):
@@ -105,21 +102,20 @@ def called(ran, number, count, when=None, each=0.01):
 def test_entries_know_how_often_they_were_called_where_that_was_counted(tmp_path):
     first = recompiled(1, {"0/0": [(K, "1", "2")]})
     calls = [called("compiled", 0, 5), called("compiled", 0, 2, when=13), called("eager", 2, 4, each=0.02)]
-    found = document(tmp_path, COUNTING, compiled(0), *first, *calls)
+    found, text = document_and_text(tmp_path, COUNTING, compiled(0), *first, *calls)
     one, two = found["entries"]
     assert (one["calls"], one["mean_s"], one["won_s"]) == (7, pytest.approx(0.01), pytest.approx(0.07))
     assert one["break_even"] == 50
     assert (two["calls"], two["mean_s"], two["break_even"]) == (0, None, None)
     assert found["eager"] == {"calls": 4, "total_s": pytest.approx(0.08), "mean_s": pytest.approx(0.02)}
     assert found["once"] == {"count": 0, "seconds": 0}
-    details = to_text(describe_functions([found], None))
-    assert "7 calls, pays off after 50" in details and "4 calls ran eagerly, 80 ms" in " ".join(details.split())
+    assert "7 calls, pays off after 50" in text and "4 calls ran eagerly, 80 ms" in text
 
 
 def test_what_nobody_counted_is_not_0(tmp_path):
-    found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}))
+    found, text = document_and_text(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}))
     assert found["eager"] is None and found["once"] is None and {entry["calls"] for entry in found["entries"]} == {None}
-    assert "(calls were not counted)" in to_text(describe_functions([found], None))
+    assert "(calls were not counted)" in text
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_calls_too(tmp_path):
@@ -131,9 +127,10 @@ def test_an_entry_from_before_the_watch_is_known_by_its_calls_too(tmp_path):
 
 def test_entries_that_were_called_once_are_reported_with_their_cost(tmp_path):
     calls = [called("compiled", 0, 1), called("compiled", 1, 1)]
-    found = document(tmp_path, COUNTING, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *calls)
+    recompile = recompiled(1, {"0/0": [(K, "1", "2")]})
+    found, text = document_and_text(tmp_path, COUNTING, compiled(0), *recompile, *calls)
     assert found["once"] == {"count": 2, "seconds": 1.0}
-    assert "2 entries called once, 1.0 s" in " ".join(to_text(describe_functions([found], None)).split())
+    assert "2 entries called once, 1.0 s" in text
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_failing(tmp_path):
@@ -297,37 +294,14 @@ def test_redacted_documents_have_no_value_code_or_path(tmp_path):
     assert unpack_document(snapshot["rows"]["functions"][0][1])["guards"][0]["name"] == "k"
 
 
-TREES = [
-    "+- RootGuardManager\n| +- EQUALS_MATCH: L['k'] == 1\n| +- EQUALS_MATCH: L['n'] == 5",
-    "+- RootGuardManager\n| +- EQUALS_MATCH: L['k'] == 2\n| +- EQUALS_MATCH: L['n'] == 5",
-    "+- RootGuardManager\n| +- EQUALS_MATCH: L['k'] == 1\n| +- EQUALS_MATCH: L['n'] == 5",
-]
-
-
-def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
-    items = [
-        (Artifact(**at(n, compile_id=f"0/{n}"), name="dynamo_cpp_guards_str"), text) for n, text in enumerate(TREES, 1)
-    ]
-    rows = page_of(keyed(tmp_path, *items))["rows"]["trees"]
-    lines = []
-    for row, text in zip(rows, TREES, strict=True):
-        _, key, fresh, runs = json.loads(json.dumps(row))
-        lines += fresh
-        whole = [lines[number] for first, count in runs for number in range(first, first + count)]
-        names = ObjectNames()
-        assert whole == [list(parse_tree_line(line, names)) for line in split_tree(text)]
-    assert [len(row[2]) for row in rows] == [3, 1, 0]
-    assert rows[2][3] == [[0, 3]]
-
-
 def test_a_document_holds_the_latest_and_counts_all(tmp_path):
-    count = MAX_ITEMS + LEFT_OUT
+    count = 320
     compiles = [compiled(n, when=10 * n + 1) for n in range(count)]
     details = [Recompile(**at(10 * n, compile_id=f"0/{n}"), **K, expected=str(n), actual=str(n + 1), **PLACE)
             for n in range(1, count)]  # fmt: skip
     found = document(tmp_path, *compiles, *details)
     assert (found["compiles"], found["recompiles"], len(found["rows"]), len(found["entries"])) == (
-        count, count - 1, MAX_ITEMS - 1, MAX_ITEMS,
+        count, count - 1, 255, 256,
     )  # fmt: skip
     assert found["rows"][-1]["expected"] == str(count - 1)
 
@@ -339,9 +313,3 @@ def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
     assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.shape[0]]" in text
     assert "values: 1, 2. Fixing this guard alone would not have helped: x.shape[0] also" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
-
-
-def test_the_text_form_of_nothing_says_what_was_not_collected():
-    assert to_text(describe_functions([], None)) == "Nothing was recompiled."
-    gap = describe_functions([], "this torch has no x")
-    assert to_text(gap) == "Not collected: recompiles: this torch has no x"
