@@ -27,11 +27,13 @@ __all__ = [
     "Store",
     "TorchName",
     "ViewModel",
+    "answer_export",
     "attach",
     "end_recordings",
     "error_listeners",
     "find_recorder",
     "find_source",
+    "format_status",
     "list_hooks",
     "list_late_imports",
     "list_locks",
@@ -40,6 +42,7 @@ __all__ = [
     "list_sources",
     "list_watching",
     "main",
+    "make_record",
     "probe_all",
     "read_rank",
     "split_patch",
@@ -67,6 +70,27 @@ def main(arguments: Collection[str]) -> int:
     from compilediag.cli import main
 
     return main([str(argument) for argument in arguments])
+
+
+def make_record(session: Any) -> dict[str, str]:
+    """What a saved notebook keeps of a session, by its type."""
+    from compilediag.views.record import make_dashboard_texts
+
+    return make_dashboard_texts(session.data).make_record("record")
+
+
+def format_status(states: list[dict[str, Any]]) -> str:
+    """What `%compilewatch status` prints of the states of the sources."""
+    from compilediag.views.summary import format_status
+
+    return format_status(states)
+
+
+def answer_export(session: Any, **message: Any) -> dict[str, Any]:
+    """What a page gets that asks the kernel to write something."""
+    from compilediag.views.widget import answer_export
+
+    return answer_export(session.data, {"type": "export", **message})
 
 
 def list_sources() -> list[str]:

@@ -1,21 +1,18 @@
 """Everything that compilediag shows or writes of one session, for tests that make sessions nobody should trust."""
 
 import contextlib
+import io
 from pathlib import Path
 
 from compilediag import diff, load
-from compilediag.diagnosis.gate import Limits, check
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs.folders import FollowedFiles
-from compilediag.views.explorer_text import format_explorer
-from compilediag.views.figures import FIGURES
-from compilediag.views.live_status import JobReader, answer_hung_or_compiling, describe_activity
-from compilediag.views.page_json import dumps
-from compilediag.views.record import make_dashboard_texts
-from compilediag.views.summary import format_status
-from tests.inside import ViewModel
+from tests import inside
 
+from .session_builder import page_text
+
+FIGURES = ("timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff", "cudagraphs")
+FIGURES += ("cudagraphs_captures", "cudagraphs_coverage", "cudagraphs_skips")
 #: The ids of events that single views are asked for.
 ASKED = 40
 
@@ -26,23 +23,23 @@ def list_views(path, folder):
     views = {
         **{name: lambda name=name: [session.table(name).to_string(max_rows=5)] for name in ("events", *BY_TABLE)},
         "summary": lambda: [session.summary(), repr(session), session._repr_html_()],
-        "status": lambda: [format_status(session.status()), str(session.progress()), session.state],
+        "status": lambda: [inside.format_status(session.status()), str(session.progress()), session.state],
         "plan": lambda: _show_plan(session.plan()),
         "findings": lambda: [f"{f}{f._repr_html_()}" for f in session.findings()] + [session.findings()._repr_html_()],
         "what_if": lambda: [str(session.what_if(finding)) for finding in session.findings()],
-        "explorer": lambda: [format_explorer(session.data)],
+        "explorer": lambda: [repr(session.explore())],
         "misses": lambda: list(_explain_misses(session)),
         "break_even": lambda: [session.break_even().to_string()],
         "ranks": lambda: [session.ranks().summary(), str(session.ranks().frame), str(session.ranks().graphs)],
-        "page": lambda: [dumps(ViewModel(load(path).data).snapshot())],
-        "redacted_page": lambda: [dumps(ViewModel(load(path).data, redact=True).snapshot())],
-        "record": lambda: list(make_dashboard_texts(session.data).make_record("x").values()),
+        "page": lambda: [page_text(load(path))],
+        "redacted_page": lambda: [page_text(load(path), redact=True)],
+        "record": lambda: list(inside.make_record(session).values()),
         "report": lambda: [session.report(folder / "report.html").read_text()],
         "diff": lambda: _show_diff(diff(session, session), folder),
-        "check": lambda: [str(check(session.data, Limits(0, 0.0, 0, True, session.data)))],
+        "check": lambda: [run_command("check", path, "--max-recompiles", "0", "--no-silent-eager", "--baseline", path)],
         "warmup": lambda: [session.warmup(folder / "warmup.py").read_text()],
         "texts": lambda: list(_read_texts(session)),
-        "live": lambda: _follow(path),
+        "live": lambda: [run_command("live", path, "--plain")],
         **{f"figure {name}": lambda name=name: [session.figure(name).to_json()] for name in FIGURES},
         "perfetto": lambda: [session.export(folder / "trace.json").read_text()],
         "csv": lambda: [f.read_text() for f in session.export(folder / "csv", "csv").iterdir()],
@@ -94,7 +91,11 @@ def _read_texts(session):
             yield str(session.stack(key))
 
 
-def _follow(path):
-    data = FollowedFiles(path.name, lambda: [path])
-    job = JobReader(data, path.name).read(data.files.values())
-    return [answer_hung_or_compiling(job), *map(describe_activity, job.processes), str(data.progress())]
+def run_command(*arguments):
+    """What a command prints."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = inside.main(arguments)
+    if code == 2:
+        raise CompilediagError(err.getvalue().strip())
+    return out.getvalue()

@@ -3,12 +3,12 @@
 import contextlib
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import compilediag as cd
-from compilediag.events import Collective, ExportProblem, SourceStatus
-from compilediag.storage.merging import add_part
-from compilediag.storage.store import Store
+from compilediag.events import BY_TABLE, Collective, ExportProblem, SourceStatus
+from tests.inside import Store
 
 from .tables_builder import (
     SECOND,
@@ -35,7 +35,8 @@ def make_base(file):
     """Write the session: small logs, the golden session, and rows of the tables that both lack."""
     cd.ingest(LOGS, file)
     store = Store.open(file, writable=True)
-    add_part(store, GOLDEN / "schema-8.cdiag")
+    golden = cd.load(GOLDEN / "schema-8.cdiag").data
+    store.append([replace(row, event_id=None) for kind in BY_TABLE.values() for row in golden.rows(kind)])
     store.append(_make_events())
     store.set_progress({4_194_305: {1: _make_state()}})
     store.set_meta(my_code=["/home/user"], library_folders=["/usr/lib"], program={"script": "/x.py", "arguments": []})

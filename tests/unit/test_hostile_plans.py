@@ -11,7 +11,6 @@ from dataclasses import fields, replace
 import pytest
 
 from compilediag import load
-from compilediag.diagnosis.plan import make_plan
 from compilediag.events import (
     Compile,
     GraphBreak,
@@ -20,11 +19,9 @@ from compilediag.events import (
     StackFrame,
     SymbolicShape,
 )
-from compilediag.system.source_files import MAX_BYTES
 from tests.inside import main
 
 from .session_builder import page_of, saved
-from .tables_builder import tables
 
 #: What the author of a session wants to run.
 EVIL = "__import__('pathlib').Path('canary').touch()"
@@ -158,10 +155,10 @@ def make_rows(file, guard="size", spec=False):
     return rows
 
 
-def make_table(rows):
-    data = tables(*rows)
-    data.meta = {"torch_version": "2.15.0"}
-    return data
+@pytest.fixture
+def plan_of(session_of):
+    """`plan_of(rows)`: the plan of a session of torch 2.15, which has specifications of shapes."""
+    return lambda rows: session_of(*rows, torch_version="2.15.0").plan()
 
 
 ALL_GUARDS = [(guard, spec) for guard in GUARDS for spec in (False, True)]
@@ -262,12 +259,12 @@ COLUMNS = ("function", "file", "code", "call", "parameters", "guard_source", "re
 
 
 @pytest.mark.parametrize(("guard", "spec"), ALL_GUARDS)
-def test_honest_sessions_have_code(guard, spec, tmp_path, monkeypatch):
+def test_honest_sessions_have_code(guard, spec, tmp_path, monkeypatch, plan_of):
     """Otherwise the attacks below would attack nothing."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text(TRAIN)
-    plan = make_plan(make_table(make_rows(str(file), guard, spec)))
+    plan = plan_of(make_rows(str(file), guard, spec))
     check_plan(plan)
     has_edit = any(step.edits for step in plan.steps)
     assert has_edit is (guard in ("size", "zero_one", "stride", "gradient", "float", "number")), str(plan)
@@ -276,14 +273,14 @@ def test_honest_sessions_have_code(guard, spec, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_no_text_of_a_session_becomes_code(column, tmp_path, monkeypatch):
+def test_no_text_of_a_session_becomes_code(column, tmp_path, monkeypatch, plan_of):
     """The files of the program are there, so that patches are made too."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text(TRAIN)
     for number, key in enumerate(KEYS):
         guard, spec = ALL_GUARDS[(3 * number + COLUMNS.index(column)) % len(ALL_GUARDS)]
-        plan = make_plan(make_table(spoil_all(make_rows(str(file), guard, spec), column, key, number)))
+        plan = plan_of(spoil_all(make_rows(str(file), guard, spec), column, key, number))
         check_plan(plan)
         check_patch(plan.patch())
     assert os.listdir(tmp_path) == ["train.py"]
@@ -299,7 +296,7 @@ REPRO = f'batch[#\'\r"ids"]\r-[{EVIL}]["\'\\""]'
 
 
 @pytest.mark.parametrize("guard", GUARDS)
-def test_a_comment_that_ends_with_a_carriage_return(guard, tmp_path, monkeypatch, capsys):
+def test_a_comment_that_ends_with_a_carriage_return(guard, tmp_path, monkeypatch, capsys, plan_of):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(TRAIN)
     rows = make_rows(str(tmp_path / "train.py"), guard)
@@ -310,7 +307,7 @@ def test_a_comment_that_ends_with_a_carriage_return(guard, tmp_path, monkeypatch
             if isinstance(row, Recompile):
                 source = row.guard_source.replace("x", REPRO).replace("k", REPRO)
                 changed[at] = replace(row, file=library, guard_source=source)
-        plan = make_plan(make_table(changed))
+        plan = plan_of(changed)
         check_plan(plan)
         check_patch(plan.patch())
     path = saved(tmp_path, *changed).path
@@ -344,7 +341,7 @@ def list_attacks(folder):
     (project / "link.py").symlink_to(outside / "settings.py")
     (project / "folder").symlink_to(outside)
     (project / "settings.env").write_text(SETTINGS)
-    (project / "large.py").write_text(SETTINGS + "#" * MAX_BYTES)
+    (project / "large.py").write_text(SETTINGS + "#" * 1_000_001)
     (project / "binary.py").write_bytes(SETTINGS.encode() + b"\xff\xfe")
     (project / "odd.py").write_bytes(b"# coding: hex\n" + SETTINGS.encode())
     (project / "page.py").write_text(ONE_LINE)

@@ -7,11 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
-from compilediag.diagnosis.rules.graph_breaks import find_graph_breaks
+from compilediag.diagnosis import diagnose
 from compilediag.document import BREAK_PAGE, format_block, format_sentence, format_span, format_table
 from compilediag.errors import CompilediagError
 from compilediag.events import GraphBreak, RowList
-from compilediag.formatting import format_line
 from tests.inside import main
 from tests.unit.session_builder import SECOND, saved
 from tests.unit.tables_builder import changes, compiled, refused, sizes
@@ -169,7 +168,7 @@ def test_a_link_to_a_page_of_torch_ends_where_it_ends():
     reason = f"{page}, https://evil.example"
     for number in ("GB0059", "GB0059/../evil", "GB59 evil", "gb0059\u115f", "GB٠٠٥٩"):
         rows = [GraphBreak(time_ns=SECOND, break_id=number, reason=reason, user_file="/a.py", user_line=1)]
-        (finding,) = find_graph_breaks(RowList(rows))
+        (finding,) = diagnose(RowList(rows))
         assert (page in finding.suggestion) == (number == "GB0059")
 
 
@@ -191,7 +190,6 @@ def test_no_file_has_a_character_that_is_not_shown(character, tmp_path):
     plan = session.plan()
     for shown in (whole, str(plan), plan.code(), session.summary(), repr(session.explore())):
         assert character not in shown
-    assert character not in format_line(text) or character == "\ud800", "surrogates are replaced where text is written"
 
 
 def test_a_cell_stays_a_cell():
@@ -226,13 +224,13 @@ def test_redacted_it_has_the_same_numbers_and_no_values_code_and_paths(session, 
 def test_a_session_with_much_in_it_fits_a_comment(tmp_path):
     rows = [
         row
-        for number in range(400)
+        for number in range(100)
         for row in changes(f"self.{'n' * 200}{number}", "value", "1", "2", function=f"f{number}", line=number)
     ]
     text = write(saved(tmp_path, *rows), redact=False)
     assert 5_000 < len(text.encode()) <= MAX_SIZE
-    assert "and 360 more in `session.plan()`" in text
-    assert "### Recompiles" in text and "and 360 more guards failed" in text
+    assert "and 60 more in `session.plan()`" in text
+    assert "### Recompiles" in text and "and 60 more guards failed" in text
     assert Document(text).tags.count("table") == 2
 
 

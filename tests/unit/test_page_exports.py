@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from compilediag.views.widget import ENDINGS, answer_export
+from tests import inside
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
+def session(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return saved(tmp_path, compiled()).data
+    return saved(tmp_path, compiled())
 
 
-@pytest.mark.parametrize("format", ENDINGS)
-def test_each_format_is_written_beside_the_notebook_under_a_free_name(data, tmp_path, format):
+@pytest.mark.parametrize("format", ["html", "markdown", "csv", "parquet", "perfetto"])
+def test_each_format_is_written_beside_the_notebook_under_a_free_name(session, tmp_path, format):
     if format == "parquet":
         pytest.importorskip("pyarrow")
-    paths = [Path(answer_export(data, {"type": "export", "format": format, "request": 7})["path"]) for _ in range(2)]
+    paths = [Path(inside.answer_export(session, format=format, request=7)["path"]) for _ in range(2)]
     assert len({*paths}) == 2 and all(path.exists() and path.parent == tmp_path for path in paths)
     if format == "perfetto":
         assert json.loads(paths[0].read_text())["traceEvents"]
@@ -28,7 +28,7 @@ def test_each_format_is_written_beside_the_notebook_under_a_free_name(data, tmp_
         assert paths[0].read_text().startswith("<!doctype html>")
 
 
-def test_what_cannot_be_written_is_one_line(data):
-    answer = answer_export(data, {"format": "docx", "request": 1})
+def test_what_cannot_be_written_is_one_line(session):
+    answer = inside.answer_export(session, format="docx", request=1)
     assert answer["error"].startswith("unknown format 'docx'") and answer["request"] == 1
     assert "\n" not in answer["error"]

@@ -6,16 +6,17 @@ import pandas as pd
 import pytest
 
 import compilediag as cd
-from compilediag.decode.rank_steps import MAX_JSON, read_graph_names
-from compilediag.views.rank_page import make_rank_page
 from tests.inside import main
 
 from .log_builder import BEGIN_US, artifact, compile_, event, metrics, reasons, record, start, string
+from .session_builder import page_of
 
 TABLES = ("frame", "groups", "graphs", "differences")
 
 
-def write_log(folder, rank, *, size=4, late=0.0, graph_break=False, clip=True, cache="miss", part="a", address=None):
+def write_log(
+    folder, rank, *, size=4, late=0.0, graph_break=False, clip=True, cache="miss", part="a", address=None, ran=None
+):
     """The log of a rank that compiles `step` twice and `clip`, as other ranks do, at times of its own."""
     chance = random.Random(f"{rank} {part}")
     at = late + chance.random()
@@ -37,6 +38,8 @@ def write_log(folder, rank, *, size=4, late=0.0, graph_break=False, clip=True, c
     text += metrics(own_end, "0/1", co_name="step", start_time_us=BEGIN_US + int((at + 2) * 1e6), **own)
     if clip:
         text += compile_("1/0", at=at + 5, function="clip", **own)
+    if ran:
+        text += artifact("graph_execution", ran, at=at + 9, **{**own, "compile_id": None})
     (folder / f"dedicated_log_torch_trace_rank_{rank}_{part}.log").write_text(text)
 
 
@@ -167,8 +170,7 @@ def test_ranks_without_a_compile_are_a_group(logs):
 def test_the_page_has_groups_and_is_small(logs):
     for rank in range(100):
         write_log(logs, rank, size=5 if rank % 10 == 3 else 4)
-    data = read(logs, group_ranks=True).data
-    page = make_rank_page(data, is_live=False)
+    page = page_of(read(logs, group_ranks=True))["ranks"]
     assert page["count"] == 100 and page["loaded"] == [0, 3] and page["group_count"] == 2
     assert [(group["rank"], group["count"]) for group in page["groups"]] == [(0, 90), (3, 10)]
     assert len(page["shown"]) == 64 and {0, 3} <= {*page["shown"]}
@@ -186,7 +188,9 @@ def test_the_command_groups_and_compares(logs, tmp_path, capsys):
     assert "  3 ranks like rank 0: 3 compiles, 1 recompile" in capsys.readouterr().out
 
 
-def test_a_text_that_is_longer_than_torch_writes_names_no_graphs():
-    text = b'{"graph_execution_order": [{"compile_id": "0/0"}]%s}'
-    assert read_graph_names(text % b"") == ["0/0"]
-    assert read_graph_names(text % (b" " * MAX_JSON)) == []
+@pytest.mark.parametrize(("size", "count"), [(0, 2), (16 << 20, 1)])
+def test_a_text_that_is_longer_than_torch_writes_names_no_graphs(logs, size, count):
+    for rank, order in enumerate((("0/0", "0/1"), ("0/1", "0/0"))):
+        listed = ", ".join(f'{{"compile_id": "{name}"}}' for name in order)
+        write_log(logs, rank, ran=f'{{"graph_execution_order": [{listed}]{" " * size}}}')
+    assert len(read(logs, group_ranks=True).ranks().groups) == count

@@ -1,6 +1,6 @@
 """The table of sources that `%compilewatch status` prints."""
 
-from compilediag.views.summary import format_status
+from tests.inside import format_status
 
 
 def make_source(name, status="active", events=0, reason=None):
