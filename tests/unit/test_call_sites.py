@@ -140,8 +140,6 @@ def test_a_value_has_the_users_name(tmp_path, call, parameters, source, expected
 INSIDE = [*MODULE[:1], *FUNCTION, *MODULE[1:]]
 DDP = f"{TORCH}/nn/parallel/distributed.py"
 WRAPPED = [*MODULE, (DDP, 1800, "forward"), (DDP, 1715, "_run_ddp_forward"), *FUNCTION, *MODULE]
-    (f"{TORCH}/nn/parallel/distributed.py", line, name) for line, name in ((1800, "forward"), (1715, "_run_forward"))
-]
 
 
 @pytest.mark.parametrize(
