@@ -68,7 +68,7 @@ class Worker:
         """End the process and remove its folder."""
         if self._process is not None and self._process.stdin:
             self._process.stdin.close()
-            self._process.wait(30)
+            self._process.wait(300)
             self._process = None
         self._folder.cleanup()
 

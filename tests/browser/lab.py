@@ -172,6 +172,7 @@ def _command(root: Path, token: str) -> list[str]:
         "--port=0",
         f"--IdentityProvider.token={token}",
         f"--ServerApp.root_dir={root / 'nb'}",
+        f"--MappingKernelManager.kernel_info_timeout={MOST_S}",
         "--LabApp.expose_app_in_browser=True",
         "--JupyterNotebookApp.expose_app_in_browser=True",
     ]

@@ -79,7 +79,9 @@ def page(browser: Browser) -> Iterator[Page]:
 def test_papermill_stores_the_record_and_the_final_state_of_the_widget(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     source = write_notebook(tmp_path / "in.ipynb", COMPILED, WATCHED, STOPPED)
-    done = papermill.execute_notebook(source, tmp_path / "out.ipynb", progress_bar=False, cwd=tmp_path)
+    done = papermill.execute_notebook(
+        source, tmp_path / "out.ipynb", progress_bar=False, cwd=tmp_path, start_timeout=MOST_MS // 1000
+    )
     (record,) = [output["data"] for output in done.cells[1]["outputs"]]
     assert set(record) == {"text/plain", "text/html"}
     assert all(SENTENCE in text and "2 recompiles cost " in text for text in record.values())

@@ -75,7 +75,7 @@ def test_the_session_of_a_process_that_was_killed_is_removed(begin, list_left, t
     if ending == "exec":
         wait_for_exec(process.pid)
     else:
-        process.wait(60)
+        process.wait(300)
     assert os.path.exists(f"{folder}/session.cdiag")
     assert list_left() == []
 
@@ -88,7 +88,7 @@ def wait_for_exec(pid):
 def test_the_session_of_a_forked_child_stays(begin, list_left, tmp_path):
     process, folder = begin(WATCHED + FORKED)
     assert process.stdout.readline() == "forked\n"
-    process.wait(60)
+    process.wait(300)
     assert list_left() == [folder]
     os.killpg(process.pid, signal.SIGKILL)
     process.stdout.read()
@@ -99,10 +99,10 @@ def test_a_session_that_another_process_reads_stays(begin, list_left, tmp_path):
     process, folder = begin(f"{WATCHED}time.sleep(600)")
     reader, _ = begin(READER, folder)
     process.kill()
-    process.wait(60)
+    process.wait(300)
     assert list_left() == [folder]
     reader.kill()
-    reader.wait(60)
+    reader.wait(300)
     assert list_left() == []
 
 
@@ -110,7 +110,7 @@ def test_nothing_else_is_removed(begin, list_left, tmp_path):
     """Links, folders of other users or with other files, and names that are not ours."""
     process, folder = begin(f"{WATCHED}time.sleep(600)")
     process.kill()
-    process.wait(60)
+    process.wait(300)
     name = "compilediag-0123456789abcde"
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "in-use").touch()

@@ -77,7 +77,7 @@ sys.exit(3)
 """
 
 
-def test_a_plan_of_settings_holds_and_is_saved(run_try, python, script, tmp_path):
+def test_a_plan_of_settings_holds_and_is_saved(run_try, program_server, script, tmp_path):
     """The script gets its arguments and its input; what it prints differs by chance, and it ends with an exit code."""
     path = script(two_causes() + ENDING)
     before = path.read_bytes()
@@ -94,7 +94,7 @@ def test_a_plan_of_settings_holds_and_is_saved(run_try, python, script, tmp_path
     assert 0 < tried.compile_seconds_before < tried.wall_seconds_before
     session = compilediag.load(tmp_path / "run.cdiag")
     assert "Tried, the plan holds" in session.summary()
-    shown = python("-m", "compilediag", "plan", "--json", "run.cdiag", cwd=tmp_path)
+    shown = program_server.run("-m", "compilediag", "plan", "--json", "run.cdiag", cwd=tmp_path)
     assert json.loads(shown.stdout)["tried"] == vars(tried)
 
 
@@ -190,7 +190,7 @@ def test_a_file_that_was_changed_since_is_one_line(try_plan, script):
         try_plan(path, plan)
 
 
-def test_a_plan_of_a_saved_session_is_tried_and_stored_in_it(run_try, python, script, tmp_path):
+def test_a_plan_of_a_saved_session_is_tried_and_stored_in_it(run_try, program_server, script, tmp_path):
     path = script(two_causes())
     with compilediag.watch(tmp_path / "run.cdiag", detail="full"):
         runpy.run_path(str(path), run_name="__main__")
@@ -200,15 +200,16 @@ def test_a_plan_of_a_saved_session_is_tried_and_stored_in_it(run_try, python, sc
     done = run_try("--plan", "run.cdiag", "--yes", "--runs", "1", path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert read_tried(tmp_path / "run.cdiag").holds
-    shown = python("-m", "compilediag", "plan", "run.cdiag", cwd=tmp_path)
+    shown = program_server.run("-m", "compilediag", "plan", "run.cdiag", cwd=tmp_path)
     assert "Tried, the plan holds: 3 recompiles -> 0" in shown.stdout
 
 
-@pytest.mark.parametrize("guard", ["stride", "number"])
-def test_no_text_of_a_plan_is_run(run_try, script, tmp_path, guard):
-    """The guarded value is an item of a dict to the eye; the carriage return ends its comment."""
+def test_no_text_of_a_plan_is_run(run_try, script, tmp_path):
+    """The guarded value is an item of a dict to the eye; the carriage return ends its comment. The plans of all kinds
+    of guards are parsed in tests/unit/test_hostile_plans.py.
+    """
     path = script(TRAIN + "\ntrain({'ids': torch.ones(3)}, 1.5)\nopen('it_ran', 'w')\n")
-    rows = make_rows(str(path), guard)
+    rows = make_rows(str(path), "stride")
     for at, row in enumerate(rows):
         if isinstance(row, Recompile):
             source = row.guard_source.replace("x", REPRO).replace("k", REPRO)

@@ -271,11 +271,11 @@ def test_a_log_of_zstd_is_read(tmp_path):
     assert len(cd.ingest(log).compiles) == 1
 
 
-def test_scripts_of_any_name_run(python, tmp_path):
+def test_scripts_of_any_name_run(program_server, tmp_path):
     (tmp_path / "train").write_text("print('it ran')\n")
-    done = python("-m", "compilediag", "run", "--quiet", tmp_path / "train")
+    done = program_server.run("-m", "compilediag", "run", "--quiet", tmp_path / "train")
     assert (done.returncode, done.stdout) == (0, "it ran\n"), done.stderr
-    done = python("-m", "compilediag", "run", "--quiet", "/dev/stdin", input="print('it ran')")
+    done = program_server.run("-m", "compilediag", "run", "--quiet", "/dev/stdin", input="print('it ran')")
     assert (done.returncode, done.stdout) == (0, "it ran\n"), done.stderr
 
 

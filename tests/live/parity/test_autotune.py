@@ -184,7 +184,8 @@ def test_sizes_that_vary_are_tuned_at_their_hints(untimed):
 @pytest.fixture
 def tuner(untimed):
     """The process that times choices, alive; the pool is gone afterwards."""
-    with config.patch(autotune_in_subproc=True):
+    # On a busy machine the process needs more than torch's minute for its imports.
+    with config.patch(autotune_in_subproc=True, max_autotune_subproc_result_timeout_seconds=600.0):
         pool = autotune_process.get_tuning_process_pool()
         yield pool
     pool.shutdown()
