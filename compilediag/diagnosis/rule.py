@@ -236,8 +236,9 @@ def get_name(cause: Cause, fallback: str) -> str:
 
 
 def describe_change(cause: Cause) -> str:
-    """What changed, for the title: `x.size(0) was 4, then 6`."""
-    return f"{cause.name or 'the guarded value'} {format_change(cause.values)}"
+    """What changed, for the title: `x.size(0) was 4, then 6`; how many items of its container changed with it."""
+    others = f"; {cause.item_count} more items changed with it" if cause.item_count else ""
+    return f"{cause.name or 'the guarded value'} {format_change(cause.values)}{others}"
 
 
 def format_user_line(cause: Cause) -> str:

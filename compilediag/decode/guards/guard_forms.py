@@ -447,27 +447,27 @@ _OPERATORS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.NotEq:
 def _format_bound(expression: Expression) -> str | None:
     """Format what an expression requires of its only source, if it has a simple form: `2 <= n` -> `>= 2`."""
     match expression.node:
-        case ast.Compare(low, [lower], [value]) if (number := _read_int(low)) is not None:
+        case ast.Compare(low, [lower], [value]) if (number := _read_number(low)) is not None:
             if expression.read_path(value) is not None and type(lower) in _MIRRORED:
                 return f"{_MIRRORED[type(lower)]} {number}"
         case ast.Compare(low, [lower, upper], [value, high]) if expression.read_path(value) is not None:
-            ends = _read_int(low), _read_int(high)
+            ends = _read_number(low), _read_number(high)
             if None not in ends and type(lower) in _MIRRORED and type(upper) in _MIRRORED:
                 return f"{_MIRRORED[type(lower)]} {ends[0]} and {_OPERATORS[type(upper)]} {ends[1]}"
         case ast.Compare(value, [operator], [high]) if expression.read_path(value) is not None:
-            if (number := _read_int(high)) is not None and type(operator) in _OPERATORS:
+            if (number := _read_number(high)) is not None and type(operator) in _OPERATORS:
                 return f"{_OPERATORS[type(operator)]} {number}".strip()
         case ast.Call(ast.Name("Eq" | "Ne" as name), [value, high]) if expression.read_path(value) is not None:
-            if (number := _read_int(high)) is not None:
+            if (number := _read_number(high)) is not None:
                 return str(number) if name == "Eq" else f"!= {number}"
     return None
 
 
-def _read_int(node: ast.expr) -> int | None:
+def _read_number(node: ast.expr) -> int | float | None:
     match node:
-        case ast.Constant(int() as number):
+        case ast.Constant(int() | float() as number):
             return number
-        case ast.UnaryOp(ast.USub(), ast.Constant(int() as number)):
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
     return None
 

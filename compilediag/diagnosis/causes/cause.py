@@ -25,7 +25,7 @@ MODES = ("global_state", "default_device", "mode_stack")
 #: The sizes that torch always compiles on their own.
 ZERO_ONE = frozenset({"0", "1"})
 INTEGER = re.compile(r"-?\d{1,18}")
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WHOLE = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
 #: torch's mark on the guard of a symbol that Python code needed as a number.
@@ -272,6 +272,17 @@ class Cause:
                 names[source] = names.get(source) or find_torch_source(source, reason)
         found = list_unique(name for name in names.values() if name is not None)
         return () if None in names.values() else found
+
+    @property
+    def item_count(self) -> int:
+        """How many other items of the container that the value is in changed with it, as the tables of a batch do."""
+        own, others = self.path, [Path.of(source) for _, source in self.members.guards]
+        if not own.steps or own.steps[0].kind != "item":
+            return 0
+        alike = {
+            one.steps[0] for one in others if one.root == own.root and one.steps[1:] == own.steps[1:] and one.steps
+        }
+        return len(alike - {own.steps[0]})
 
     @property
     def instance_count(self) -> int:

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.guard_text import find_torch_source, parse_guard
-from ...decode.guards.path import Path, Step, name_any_instance
+from ...decode.guards.path import ANY, Path, Step, name_any_instance
 from ...events import GuardFailure, Recompile, StackFrame
-from ...formatting import format_first_line, is_resumed
+from ...formatting import format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
@@ -139,7 +139,11 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
     found = {first.key: first}
     for change in _list_others(evidence, row):
         found.setdefault(change.key, change)
-    return list(found.values())
+    other_module = next(
+        (key for key in found if key.path.root == "fn" and is_module_wrapper(row.function, row.file)), None
+    )
+    # torch calls all compiled modules of torch.nn through one function: with another module all else differs.
+    return list(found.values()) if other_module is None else [replace(found[other_module], is_first=True)]
 
 
 def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
@@ -233,6 +237,8 @@ _MODULE_PROPERTIES = ("tensor_dtype", "tensor_device", "requires_grad")
 _VALUES = ("value", "type", "length")
 #: Guards that fail when something appears.
 _PRESENCE = ("dict_keys", "value", "type", "hasattr")
+#: From so many items of one container on that change at one recompile, they are one change: the tables of a batch.
+_MANY_ITEMS = 4
 #: What flex_attention's mask has for a length: the length, and numbers of blocks.
 _BLOCK_MASK = "block_mask"
 
@@ -363,6 +369,8 @@ class ChangeGraph:
         #: How often two guards of one recompile changed in the same way, and those that differ by as little each time.
         self.peers: Counter[tuple[CauseKey, CauseKey]] = Counter()
         self.near: set[frozenset[CauseKey]] = set()
+        #: Containers whose items change together -> the first of these items.
+        self.containers: dict[CauseKey, CauseKey] = {}
         self._edges: dict[Node, Edge] = {}
         self._roots: dict[Node, tuple[CauseKey, ...]] = {}
         self._explained: dict[CauseKey, bool] = {}
@@ -540,6 +548,33 @@ def follow_first_layer(step: RecompileStep) -> Iterator[Edge]:
         yield from (Edge(change, (get_node(first),), True) for change in others)
 
 
+def follow_first_item(step: RecompileStep) -> Iterator[Edge]:
+    """The items of one container that change at one recompile are one change: the tables of a batch, the numbers that
+    `tolist()` gives after a graph break.
+
+    `many_tables_of_one_batch`, `numbers_of_one_tolist`.
+    """
+    graph = step.graph
+    items = [(change, container) for change in step.changes if (container := _get_container(change.key)) is not None]
+    counts = Counter(container for _, container in items)
+    for change, container in items:
+        if counts[container] >= (2 if change.key.path.is_stack_value else _MANY_ITEMS):
+            graph.containers.setdefault(container, change.key)
+        first = graph.containers.get(container, change.key)
+        if first != change.key and not graph.follows(change):
+            yield Edge(change, (Node(first, change.event_id),), False)
+
+
+def _get_container(key: CauseKey) -> CauseKey | None:
+    """The key with `[*]` for the item of an argument, or of what a graph break hands over; None if there is none."""
+    path = key.path
+    is_item = path.steps[:1] != () and path.steps[0].kind == "item"
+    is_meant = key.family == "tensor_size" or (key.family == "value" and path.is_stack_value)
+    if not is_item or not is_meant:
+        return None
+    return key._replace(source=replace(path, steps=(Step("item", ANY), *path.steps[1:])).text)
+
+
 def follow_library(step: RecompileStep) -> Iterator[Edge]:
     """What a library changes at once is known from its recipe.
 
@@ -563,6 +598,7 @@ CONSEQUENCE_RULES: tuple[EdgeRule, ...] = (
     follow_length_of_mask,
     follow_related_sizes,
     follow_first_layer,
+    follow_first_item,
     follow_library,
 )
 

@@ -6,7 +6,7 @@ import ast
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
@@ -22,6 +22,7 @@ _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
 _INTEGER = re.compile(r"-?\d{1,18}")
+_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,40})?")
 #: Frames that run the function of a thread, and those that begin it.
 _RUNS_THREAD = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)\.py$")
 _BEGINS_THREAD = re.compile(r"[\\/]threading\.py$")
@@ -81,7 +82,8 @@ class ShapeNeed:
 class ValueFacts:
     """What is known of a guarded value beside its guards.
 
-    `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the
+    `value_need` is the line that needed it as a number, and `was_dynamic` is true if a function that recompiled has an
+    entry in which it could vary. `exclusions` are the conditions of new entries that the
     values before did not fulfil, one for each recompile that stays even if the value is dynamic from the start.
     With `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
     `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it; with
@@ -94,6 +96,7 @@ class ValueFacts:
     """
 
     value_need: ShapeNeed | None = None
+    was_dynamic: bool = False
     exclusions: tuple[ShapeNeed, ...] = ()
     has_conditions: bool = False
     has_tensor_conditions: bool = False
@@ -111,6 +114,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
     """The facts of several causes that are one."""
     return ValueFacts(
         value_need=next((one.value_need for one in facts if one.value_need), None),
+        was_dynamic=any(one.was_dynamic for one in facts),
         exclusions=tuple(need for one in facts for need in one.exclusions),
         has_conditions=any(one.has_conditions for one in facts),
         has_tensor_conditions=any(one.has_tensor_conditions for one in facts),
@@ -135,7 +139,7 @@ class FactIndex:
         compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
         self._keys = group_by(compiles, get_place)
         self._failures = group_by(failures, lambda row: (row.compile_key, row.entry_compile_key))
-        self._version = _read_version(evidence.meta.get("torch_version"))
+        self.version = _read_version(evidence.meta.get("torch_version"))
         self._static = str(evidence.meta.get("static_sources") or "")
         self._stacks = evidence.stacks
         self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
@@ -151,6 +155,11 @@ class FactIndex:
         tensors = {Path.of(one).owner for one in (source, *beside)}
         return ValueFacts(
             value_need=self._find_value_need(rows, source),
+            was_dynamic=any(
+                row.action == "created" and source in _get_sources(row).values()
+                for compile in self._list_compiles(rows)
+                for row in self._list_shapes(compile)
+            ),
             exclusions=self.find_exclusions(rows, source),
             has_conditions=self._has_conditions(rows, lambda names: names <= {source}),
             has_tensor_conditions=self._has_conditions(
@@ -163,10 +172,10 @@ class FactIndex:
             ),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_absent=any(absent.holds(Path.of(one)) for one in (source, *beside) for absent in self._absent),
-            torch_version=self._version,
+            torch_version=self.version,
             static_sources=self._static,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
-            thread=next(filter(None, (self._find_thread(row) for row in rows)), None),
+            thread=next(filter(None, (self.find_thread(row.compile_key) for row in rows)), None),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
         )
 
@@ -182,7 +191,7 @@ class FactIndex:
         """The first line that needed this value as a number, in the entries that these recompiles made."""
         for row in (shape for recompile in rows for shape in self._list_shapes(recompile)):
             is_own = {*_get_sources(row).values()} == {source}
-            if is_own and row.action == "specialized" and _INTEGER.fullmatch(row.value or ""):
+            if is_own and row.action == "specialized" and _NUMBER.fullmatch(row.value or ""):
                 return ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
         return None
 
@@ -192,15 +201,19 @@ class FactIndex:
         """True if an entry of a function that recompiled would be valid for some values only of the sizes and numbers
         that are meant, together, if they were unbacked. With `also_optional`, conditions count that torch skips then.
         """
-        compiles = (compile for place in {get_place(row) for row in rows} for compile in self._keys.get(place, ()))
         return any(
             row.action == "guarded"
             and are_meant(set(_get_sources(row).values()))
             and (also_optional or row.torch_stack not in self._optional)
             and not _is_of_two_tensors(row)
-            for compile in compiles
+            for compile in self._list_compiles(rows)
             for row in self._list_shapes(compile)
         )
+
+    def _list_compiles(self, rows: Iterable[Recompile]) -> Iterator[Compile]:
+        """The compiles of the functions that recompiled."""
+        for place in {get_place(row) for row in rows}:
+            yield from self._keys.get(place, ())
 
     def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
         if not _INTEGER.fullmatch(recompile.expected or ""):
@@ -228,12 +241,13 @@ class FactIndex:
         """The records of symbolic shapes of a compile."""
         return self._shapes.get(row.compile_key, ())
 
-    def _find_thread(self, row: Recompile) -> str | None:
-        """`serve (server.py:31)`: the function that a thread runs; None for the main thread, or if it is not known.
+    def find_thread(self, compile_key: str | None) -> str | None:
+        """`serve (server.py:31)`: the function that the thread of a compile runs; None for the main thread, or if it is
+        not known.
 
         Modes and settings of torch belong to one thread.
         """
-        path = [*self._stacks.walk(self._stacks.find(row.compile_key))]
+        path = [*self._stacks.walk(self._stacks.find(compile_key))]
         if not path or not _BEGINS_THREAD.search(path[-1].file or ""):
             return None
         first = next((row for row in reversed(path) if not _RUNS_THREAD.search(row.file or "")), None)
@@ -369,7 +383,12 @@ def find_uses(code: str | None, name: str) -> frozenset[str]:
     target = ast.dump(wanted.body[0].value)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     found = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _dump(node) == target)
-    return frozenset(_classify(node, parents) for node in found)
+    return frozenset(_classify(node, parents) for node in found if not _is_assigned(node, parents[node]))
+
+
+def _is_assigned(node: ast.expr, parent: ast.AST) -> bool:
+    """True for the target of an assignment, which does not read the value."""
+    return isinstance(parent, ast.Assign) and any(node is target for target in parent.targets)
 
 
 def _dump(node: ast.expr) -> str:
@@ -399,6 +418,8 @@ def _classify_argument(node: ast.AST, call: ast.Call) -> str:
     function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     if isinstance(call.func, ast.Name) and function in _NEED_NUMBER:
         return "range"
+    if function == "as_tensor" and call.args[:1] == [node]:
+        return "operand"
     # `torch.relu(x * k)` takes the tensor that the arithmetic gives; `dropout(x, 2 * k)` takes a number.
     is_first = bool(call.args) and call.args[0] is node and isinstance(node, ast.BinOp)
     return "other" if is_first and function not in _SHAPE_CALLS else "argument"

@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...decode.guards.path import format_expression
+from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
-from ...formatting import format_amount, format_change, format_names, format_seconds
-from ..causes.cause import ZERO_ONE, Cause, list_unique
+from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
+from ..causes.cause import ZERO_ONE, Cause, get_moment, list_unique
 from ..causes.grouping import CAUSE_STEPS, find_causes
+from ..causes.root_changes import list_failures
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit, merge_settings
-from ..evidence import Evidence, Place, find_first, get_ids, get_place, kept, sum_seconds
+from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept, sum_seconds
 from ..rule import Advice, describe_change, format_user_line
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
@@ -28,6 +29,10 @@ _KEPT = -1
 _FIRST_ONLY = (
     "Only the first failing guard of each recompile was collected, so a recompile can have more causes than are shown."
 )
+_AFTER_LIMIT = (
+    "After a limit torch ran {} eagerly. What those calls would have compiled was not recorded, so more compiles can "
+    "remain than the plan says."
+)
 NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
 
 
@@ -40,7 +45,7 @@ def make_plan(evidence: Evidence) -> Plan:
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
     specs = find_specs(evidence, [candidate.causes for candidate in chosen])
-    steps = _make_steps(selection, chosen, specs, len(recompiles))
+    steps = _make_steps(evidence, selection, chosen, specs)
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
     is_collected = "recompiles" not in find_gaps(evidence)
@@ -50,11 +55,11 @@ def make_plan(evidence: Evidence) -> Plan:
         recompiles=len(recompiles),
         recompiles_saved=len(saved),
         seconds=sum_seconds(row.duration_s for row in evidence.rows(Compile)),
-        seconds_saved=sum_seconds(row.lost_s for row in saved),
+        seconds_saved=steps[-1].seconds_saved if steps else 0.0,
         settings=block.settings,
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=None if outcome is None else outcome.to_dict(),
-        notes=(*block.conflicts, *(_list_limits(evidence, is_collected) if recompiles else ())),
+        notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
         costs=find_compile_costs(evidence),
         is_collected=is_collected,
         is_own=evidence.is_ours,
@@ -62,10 +67,14 @@ def make_plan(evidence: Evidence) -> Plan:
     )
 
 
-def _list_limits(evidence: Evidence, is_collected: bool) -> list[str]:
+def _list_gaps(evidence: Evidence, is_collected: bool) -> list[str]:
     """What the plan of some recompiles does not cover."""
-    first_only = [] if evidence.rows(GuardFailure) else [_FIRST_ONLY]
-    return first_only if is_collected else [*first_only, NOT_ALWAYS]
+    limited = list_unique(format_function(*get_place(row)) for row in evidence.rows(Compile) if row.limit is not None)
+    return [
+        *([] if evidence.rows(GuardFailure) else [_FIRST_ONLY]),
+        *([] if is_collected else [NOT_ALWAYS]),
+        *([_AFTER_LIMIT.format(format_names(limited))] if limited else []),
+    ]
 
 
 def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidate]) -> dict[Recompile, Blockers]:
@@ -117,6 +126,8 @@ def _explain_unresolved(number: int, candidates: Sequence[Candidate], blockers: 
 #: Settings that make numbers dynamic.
 _DYNAMIC_SETTINGS = frozenset({"dynamic_sources", "allow_unspec_int_on_nn_module"})
 _MARK = "mark_dynamic("
+#: Guards that making a value dynamic removes.
+_OF_NUMBERS = ("tensor_size", "value", "symbolic_shape")
 #: Part of a change that does something by itself: a setting's item, or a line at a place.
 Atom = tuple[object, ...]
 
@@ -127,12 +138,14 @@ class Candidate:
 
     `changes` are the ways to do that, the preferred one first; none for a single cause that nothing resolves.
     `kept` has the recompiles that stay although the first of them is made, by their event ids, with the reason.
+    `shapes` are the shapes that a tensor had, if the causes are its sizes.
     """
 
     causes: tuple[Cause, ...]
     advice: tuple[Advice, ...]
     changes: tuple[CodeChange, ...]
     kept: Mapping[int | None, str] = field(default_factory=dict)
+    shapes: tuple[str, ...] = ()
 
     @property
     def change(self) -> CodeChange | None:
@@ -167,7 +180,7 @@ def list_candidates(evidence: Evidence) -> list[Candidate]:
             found.append(own)
         else:
             found[place] = _merge(found[place], own)
-    return found
+    return [replace(candidate, shapes=_list_shapes(evidence, candidate.causes)) for candidate in found]
 
 
 def _make_candidate(cause: Cause, facts: FactIndex) -> Candidate:
@@ -360,7 +373,7 @@ _MARK_CALL = re.compile(r"^[\w.]*mark_\w+(?=\()")
 
 
 def _make_steps(
-    selection: Selection, chosen: Sequence[Candidate], specs: Sequence[DynamicSpec], total: int
+    evidence: Evidence, selection: Selection, chosen: Sequence[Candidate], specs: Sequence[DynamicSpec]
 ) -> tuple[PlanStep, ...]:
     """One step for each chosen candidate; what an earlier step does already is left out of a later one. Specifications
     that can replace a step are among its alternatives.
@@ -369,7 +382,9 @@ def _make_steps(
     written: set[tuple[str, int, str]] = set()
     for number, (candidate, saved, alone) in enumerate(zip(chosen, selection.saved, selection.alone, strict=True), 1):
         others = [other for other in chosen if other is not candidate]
-        step = _make_step(candidate, saved, _describe_saving(candidate, saved, alone, others, total, not steps))
+        seconds = _sum_saved(evidence, saved)
+        saving = _describe_saving(evidence, candidate, saved, seconds, alone, others, not steps)
+        step = _make_step(candidate, saved, seconds, saving)
         edits = tuple(edit for edit in (_drop_repeated(edit, written) for edit in step.edits) if edit.new)
         alternatives = (*step.alternatives, *(spec.change for spec in specs if number in spec.steps))
         steps.append(replace(step, recompiles_saved_alone=len(alone), edits=edits, alternatives=alternatives))
@@ -386,7 +401,23 @@ def _drop_repeated(edit: Edit, written: set[tuple[str, int, str]]) -> Edit:
     return replace(edit, new="\n".join(new))
 
 
-def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) -> PlanStep:
+def _sum_saved(evidence: Evidence, saved: Sequence[Recompile]) -> float:
+    """s of compiles that do not happen. Where sizes or numbers become dynamic, the first compile of a function takes as
+    long as the longest of them, which torch made dynamic itself.
+    """
+    first: dict[Place, float] = {}
+    for rows in evidence.by_compile(Compile).values():
+        if rows[0].is_recompile is False:
+            first.setdefault(get_place(rows[0]), sum_seconds(row.duration_s for row in rows))
+    seconds = sum_seconds(row.lost_s for row in saved)
+    numbers = [row for row in saved if row.guard_kind in _OF_NUMBERS and is_timed(row.lost_s)]
+    for place, own in group_by(numbers, get_place).items():
+        longest = max(row.lost_s or 0.0 for row in own)
+        seconds -= max(0.0, longest - first.get(place, longest))
+    return max(0.0, seconds)
+
+
+def _make_step(candidate: Candidate, saved: Sequence[Recompile], seconds: float, saving: str) -> PlanStep:
     causes, change = candidate.causes, candidate.changes[0]
     file, line, function, code = _find_place(causes[0], change)
     return PlanStep(
@@ -397,14 +428,14 @@ def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) ->
         saving=saving,
         recompiles_saved_alone=0,
         recompiles_saved=len(saved),
-        seconds_saved=sum_seconds(row.lost_s for row in saved),
+        seconds_saved=seconds,
         evidence=tuple(sorted(get_ids(candidate.rows))),
         file=file,
         line=line,
         function=function,
         code=code,
-        expression=_get_expression(causes),
-        values=_list_shapes(causes) or list_unique(value for cause in causes for value in cause.values),
+        expression=_get_expression(candidate),
+        values=candidate.shapes or list_unique(value for cause in causes for value in cause.values),
         settings=change.settings,
         edits=change.edits,
         alternatives=candidate.changes[1:],
@@ -418,35 +449,47 @@ def _describe(cause: Cause, advice: Advice) -> str:
 
 def describe_what(candidate: Candidate) -> str:
     """What varies: `ids.shape[0] was 4, then 6`; sizes of one tensor as shapes."""
-    shapes = _list_shapes(candidate.causes)
-    if shapes:
-        return f"{_get_expression(candidate.causes)} {format_change(shapes)}"
+    if candidate.shapes:
+        return f"{_get_expression(candidate)} {format_change(candidate.shapes)}"
     return "; ".join(list_unique(_describe(cause, advice) for cause, advice in candidate.advised))
 
 
-def _get_expression(causes: Sequence[Cause]) -> str | None:
+def _get_expression(candidate: Candidate) -> str | None:
     """What varies in the user's names, or in those of the compiled function: `ids.shape[0], ids.shape[1]`."""
-    ordered = sorted(causes, key=lambda cause: cause.path.dim or 0) if _list_shapes(causes) else causes
+    causes = candidate.causes
+    ordered = sorted(causes, key=lambda cause: cause.path.dim or 0) if candidate.shapes else causes
     return ", ".join(list_unique(cause.name for cause in ordered)) or None
 
 
-def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:
-    """The sizes of one tensor together, in the order of time: 4x16, 6x16, 6x24. Empty for anything else."""
-    are_sizes = all(cause.path.is_size for cause in causes)
-    if len(causes) < 2 or len({cause.path.owner for cause in causes}) > 1 or not are_sizes:
+def _list_shapes(evidence: Evidence, causes: Sequence[Cause]) -> tuple[str, ...]:
+    """The sizes of one tensor together, in the order of time: 4x16, 6x16, 6x24. Empty for anything else, and where
+    not all of its sizes are known at each recompile.
+    """
+    are_sizes = all(cause.path.is_size and cause.values for cause in causes)
+    if len(causes) < 2 or not are_sizes or len({cause.path.owner for cause in causes}) > 1:
         return ()
     if len({cause.path.dim for cause in causes}) < len(causes):
         return ()  # Tensors of several functions that have the same name there.
     ordered = sorted(causes, key=lambda cause: cause.path.dim or 0)
-    if not all(cause.values for cause in ordered):
-        return ()
-    current = [cause.values[0] for cause in ordered]
-    shapes = ["x".join(current)]
-    for number in sorted({row.event_id or 0 for cause in ordered for row in cause.seen}):
-        for at, cause in enumerate(ordered):
-            current[at] = find_first(row.actual for row in cause.seen if row.event_id == number) or current[at]
-        shapes.append("x".join(current))
-    return list_unique(shapes)
+    rows = {row.event_id: row for cause in ordered for row in cause.seen}
+    shapes = [
+        [cause.values[0] for cause in ordered],
+        *(_find_sizes(evidence, row, ordered) for row in sorted(rows.values(), key=get_moment)),
+    ]
+    is_known = all(None not in sizes for sizes in shapes)
+    return list_unique("x".join(map(str, sizes)) for sizes in shapes) if is_known else ()
+
+
+def _find_sizes(evidence: Evidence, row: Recompile, causes: Sequence[Cause]) -> list[str]:
+    """What came at one recompile, as the guards of any earlier entry saw it; empty where a size is not known. One whose
+    guards held is that of the first entry, if all guards of the entries were checked.
+    """
+    failures = list_failures(evidence, row)
+    came = {name_any_instance(failure.guard_source or ""): failure.actual for failure in failures}
+    is_full = evidence.meta.get("detail") == "full"
+    sizes = [came.get(cause.source, cause.values[0] if is_full else None) for cause in causes]
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) else []
 
 
 def _explain(candidate: Candidate) -> str:
@@ -481,15 +524,16 @@ def _find_place(cause: Cause, change: CodeChange) -> Location:
 
 
 def _describe_saving(
+    evidence: Evidence,
     candidate: Candidate,
     saved: Sequence[Recompile],
+    seconds: float,
     alone: Sequence[Recompile],
     others: Sequence[Candidate],
-    total: int,
     is_first: bool,
 ) -> str:
     """What the step saves with those before it, then what it saves alone, and what keeps it from saving more."""
-    seconds = sum_seconds(row.lost_s for row in saved)
+    total = len(evidence.rows(Recompile))
     timed = f" and {format_seconds(seconds)}" if seconds else ""
     before = "" if is_first else "With the steps before it: "
     amount = f"{len(saved)} of {format_amount(total, 'recompile')}{timed}" if saved else "nothing yet"

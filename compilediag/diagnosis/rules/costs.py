@@ -8,7 +8,6 @@ process that finds no graph still finds the kernels.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -160,7 +159,6 @@ ONCE = ("inductor_codecache_torch_key", CPU_CHECK)
 _HEADER = "precompiled header"
 #: What is counted of blocks.
 NUMBERS = ("count", "ops", "graph_ops")
-_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*")
 
 
 class BlockCompile(NamedTuple):
@@ -223,7 +221,7 @@ def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
     }
     cost = _report(REPEATED_BLOCKS, saved, rows, facts, get_place(forward))
     first = f"first block: {format_line(blocks['path'], 100)}"
-    return replace(cost, code=_write_code(str(blocks["path"])), details=(first,))
+    return replace(cost, code=_write_code(str(blocks["class"])), details=(first,))
 
 
 def estimate_saving(
@@ -255,20 +253,14 @@ def _measure_union(kernels: Iterable[KernelCompile]) -> float:
     return seconds
 
 
-def _write_code(path: str) -> str:
-    """The lines that compile each block in place."""
-    blocks = re.sub(r"\[\d+\]$", "", name_module(path))
+def _write_code(name: str) -> str:
+    """The lines that compile each block of a class in place, wherever the model has them."""
     # A file can contain any text, and users paste these lines into their program.
-    blocks = blocks if _PATH.fullmatch(blocks) else "blocks_of_your_model"
-    return f"for block in {blocks}:\n    block.compile()\n# and call the model itself, without torch.compile around it"
-
-
-def name_module(path: str) -> str:
-    """torch's path of a module as Python code: `L['self'].layers.0` is `model.layers[0]`."""
-    text = re.sub(r"^[LG]\[['\"]self['\"]\]", "model", path)
-    text = re.sub(r"^[LG]\[['\"](\w+)['\"]\]", r"\1", text)
-    text = re.sub(r"(?:\._modules)?\[['\"]([A-Za-z_]\w*)['\"]\]", r".\1", text)
-    return re.sub(r"\.(\d+)(?=\.|$|\[)|(?:\._modules)?\[['\"](\d+)['\"]\]", lambda m: f"[{m[1] or m[2]}]", text)
+    name = name if name.isidentifier() else "Block"
+    return (
+        f'for block in model.modules():\n    if type(block).__name__ == "{name}":\n        block.compile()\n'
+        "# and call the model itself, without torch.compile around it"
+    )
 
 
 @kept

@@ -75,7 +75,6 @@ _MARK_FUNCTIONS = {
 _BOUNDS = ("dynamic_range", "unbacked_bounds")
 
 _INT = re.compile(r"-?\d{1,40}")
-_LEARNING_RATE = re.compile(r"(?:^|_)lr$")
 _MOMENTUM = ("betas", "momentum")
 #: The name of an integer that says which of several modules this one is.
 _POSITION = re.compile(r"(?:^|_)(?:layer|block|level|stage|head|module|expert)?_?(?:idx|index|number|num|id)$")
@@ -84,8 +83,8 @@ _MODULE_INT = "integer attributes of the nn.Module"
 #: Fewer values do not show that something counts up.
 COUNTS_UP_FROM = 3
 
-#: Undoes dynamic=False: torch then makes a number dynamic after its first change, which still recompiles.
-DYNAMIC_BY_DEFAULT = "Compile with dynamic=None."
+#: torch then makes a number dynamic after its first change, which still recompiles.
+DYNAMIC_BY_DEFAULT = "Compile with dynamic=None, the default, instead of dynamic=False."
 #: What saves the first change of a number that no setting and no edit of a call can make dynamic.
 ALL_DYNAMIC = "To save the recompile, compile with dynamic=True, which makes all sizes and numbers dynamic at once."
 _DYNAMIC = Setting("dynamic_sources")
@@ -94,7 +93,7 @@ _FEW_VALUES = (
     "from it."
 )
 _SELECTED = "Pass what it selects instead of the index: layer(x, cache[i]) instead of cache[self.layer_idx]."
-_SCHEDULED = "A scheduler changes {name}. A tensor is no way out: the scheduler replaces it by a float. {usual_float}"
+_SCHEDULED = "A scheduler changes {name}. A tensor is no way out: the scheduler replaces it by a float. {kept}"
 _MODULE_WHY = (
     "{name} %s, and each value is a new compile. (A tensor buffer that the compiled function itself changes can give "
     "wrong gradients.)"
@@ -113,26 +112,6 @@ _AS_TENSOR = Wrap("torch.tensor({0})")
 _PLAIN = "Pass {name}.data, a plain tensor."
 _usual_or_medium = partial(get_usual_ceiling, repeated="medium")
 
-
-def _list_static_reasons(*more: str) -> str:
-    """What can keep a number static that changes, as a list in words; `more` are reasons of one kind of number."""
-    reasons = [
-        "the function is probably compiled with dynamic=False (dynamic=None is enough)",
-        "torch._dynamo.config.automatic_dynamic_shapes is False",
-        *more,
-    ]
-    return f"{', '.join(reasons[:-1])}, or {reasons[-1]}"
-
-
-_KEPT_INT = _list_static_reasons("torch._dynamo.config.specialize_int is True", "its code needs the number")
-_BY_DEFAULT_INT = "By default torch makes an integer dynamic after its first change, so "
-_USUAL_FLOAT = "torch makes a float dynamic by itself after its first change, so one recompile is usual."
-_BY_DEFAULT_FLOAT = "By default torch makes a float dynamic after its first change, so "
-_KEPT_FLOAT = (
-    _BY_DEFAULT_FLOAT
-    + _list_static_reasons("torch._dynamo.config.specialize_float is True", "its code needs the number")
-    + ", as the rate of a dropout or a condition does; then keep it to few values."
-)
 
 #: What following the advice of several rules costs.
 _ONE_KERNEL = "one kernel for all sizes can be slower than a kernel for a single size"
@@ -189,6 +168,31 @@ def is_specialized(cause: Cause) -> bool:
     return cause.is_still_static or _needs_number(cause)
 
 
+def _explain_kept(cause: Cause) -> str:
+    """Why the values were compiled one by one: torch makes a size or number dynamic after its first change."""
+    kind = "size" if cause.path.is_size else "float" if "float" in list_types(cause) else "int"
+    what = {"size": "a size", "float": "a float", "int": "an integer"}[kind]
+    if is_usual(cause):
+        return f"torch makes {what} dynamic by itself after its first change, so one recompile is usual."
+    if is_specialized(cause):
+        return f"A line of the code{_find_needing_line(cause)} needs the number, so each value is compiled on its own."
+    if cause.facts.was_dynamic:
+        return "torch made it dynamic after its first change, but that entry did not fit these calls for other reasons."
+    reasons = [
+        "the function is probably compiled with dynamic=False (dynamic=None is enough)",
+        "torch._dynamo.config.automatic_dynamic_shapes is False",
+    ]
+    if kind != "size" and not _is_option(cause.path):
+        reasons.append(f"torch._dynamo.config.specialize_{kind} is True")
+    listed = f"{', '.join(reasons[:-1])}, or {reasons[-1]}"
+    return f"By default torch makes {what} dynamic after its first change, so {listed}."
+
+
+def _is_kept_static(cause: Cause) -> bool:
+    """True if torch would have made the number dynamic by default, and did not."""
+    return not (is_usual(cause) or is_specialized(cause) or cause.facts.was_dynamic)
+
+
 def _needs_number(cause: Cause) -> bool:
     """True if torch reports that code evaluated the number while it was compiled."""
     return any(NUMBER.fullmatch(row.expected or "") and EVALUATED in (row.reason or "") for row in cause.recompiles)
@@ -197,7 +201,7 @@ def _needs_number(cause: Cause) -> bool:
 def _is_fixed(cause: Cause) -> bool:
     """True if a setting or the code keeps the number static."""
     if _find_static_entry(cause) is not None or is_specialized(cause):
-        return True
+        return not _can_be_tensor(cause) or "float" not in list_types(cause)
     return cause.family == "value" and not is_usual(cause) and "range" in _find_uses(cause)
 
 
@@ -286,8 +290,20 @@ def _is_in(name: str, *dicts: str) -> bool:
 
 
 def _is_torch_module(cause: Cause) -> bool:
-    """True for the function through which torch calls every compiled module of torch.nn."""
-    return cause.kind == "type" and cause.source == "fn" and is_module_wrapper(*cause.places[0][:2])
+    """True for the function through which torch calls every compiled module of torch.nn, if it was another module."""
+    return cause.path.root == "fn" and is_module_wrapper(*cause.places[0][:2])
+
+
+def _describe_module(cause: Cause) -> str:
+    return (
+        f"the module {format_change(cause.values)}" if cause.kind == "type" else "another compiled module of torch.nn"
+    )
+
+
+def _is_of_other_parameters(cause: Cause) -> bool:
+    """True for a size of a parameter, unless 0 or 1 explain it."""
+    is_size = cause.kind == "tensor_size" and any(_is_in(name, "_parameters") for name in cause.torch_sources)
+    return is_size and not _is_special_size(cause)
 
 
 def _get_mark(cause: Cause) -> str:
@@ -345,10 +361,9 @@ def _can_be_tensor(cause: Cause) -> bool:
 
 
 def _is_of_optimizer(cause: Cause) -> bool:
-    """True for a number in the options of an optimizer of torch, or a learning rate."""
+    """True for a number in the options of an optimizer of torch."""
     types = list_types(cause)
-    is_learning_rate = _LEARNING_RATE.search(cause.path.own_name or "") is not None
-    return bool(types) and types <= {"int", "float"} and (is_learning_rate or _is_option(cause.path))
+    return bool(types) and types <= {"int", "float"} and _is_option(cause.path)
 
 
 def _is_option(path: Path) -> bool:
@@ -417,7 +432,11 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
     if at is None and cause.user.site is not None:
         return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
     of_modules = {name_any_instance(format_source(name)) for name in cause.also_named if _is_in(name, *_MODULE_TENSORS)}
-    sizes = [guard for guard in cause.also if guard[0] in SIZE_KINDS and len(list_sources(guard[1])) == 1]
+    sizes = [
+        guard
+        for guard in list_unique((*cause.also, *cause.members.guards))
+        if guard[0] in SIZE_KINDS and len(list_sources(guard[1])) == 1
+    ]
     static = [guard for guard in sizes if Path.of(guard[1]).owner.text in of_modules]
     if set(static) & set(cause.members.guards):
         return ()
@@ -434,7 +453,8 @@ def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str 
         return None
     value = Path.of(text)
     is_plain = len(value.steps) <= MAX_STEPS and all(map(_PLAIN_NAME.fullmatch, value.names))
-    return f"{mark}({text}, {path.dim})" if is_plain and not value.is_stack_value else None
+    is_private = any(step.kind == "attr" and str(step.value).startswith("_") for step in value.steps)
+    return f"{mark}({text}, {path.dim})" if is_plain and not (is_private or value.is_stack_value) else None
 
 
 # Rules that branch
@@ -446,19 +466,13 @@ def _advise_size(rule: Rule, cause: Cause) -> Advice:
     if mark:
         return apply_case(rule, _OTHER_RANGE if mark in _BOUNDS else _OTHER_MARK, cause)
     fix, marks = make_dynamic_fix(cause), _list_marks(cause, MARK)
-    usual = is_usual(cause)
-    explanation = (
-        "torch makes a size dynamic by itself after its first change, so one recompile is usual."
-        if usual
-        else f"By default torch makes a size dynamic after its first change, so {_list_static_reasons()}."
-    )
     zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
     return Advice(
         rule,
         _write_marks(cause, fix, marks),
-        zero_one + explanation,
+        zero_one + _explain_kept(cause),
         _order_changes(cause, _edit_marks(cause, MARK), fix),
-        get_usual_ceiling(cause) if usual else "high",
+        get_usual_ceiling(cause) if is_usual(cause) else "high",
     )
 
 
@@ -531,9 +545,40 @@ _BROADCAST = Case(
 )
 
 
+#: Facts about a number that its rules name: why each value was compiled on its own, and what undoes dynamic=False.
+_NUMBER_WORDS = {
+    "kept": _explain_kept,
+    "default": lambda cause: DYNAMIC_BY_DEFAULT if _is_kept_static(cause) else "",
+}
+
 # The rules, in the order in which they are tried
 
 RULES = (
+    Rule(
+        "modules_share_code",
+        ("tensor_size", "type", "identity"),
+        when=lambda cause: _is_torch_module(cause) or _is_of_other_parameters(cause),
+        cases=(
+            Case(
+                when=_is_torch_module,
+                action="No change is needed, unless there are so many that they reach the recompile limit. {isolate}",
+                why="torch calls every compiled module of torch.nn through one function, which has an entry for each "
+                "class of module, and for each size of its parameters. A module of your own around them has its own "
+                "code and its own entries.",
+                ceiling="low",
+                what="{module}",
+                is_expected=True,
+            ),
+        ),
+        action="Let the sizes of parameters vary: {dynamic}.",
+        why="{name} has another size because another module runs the same code, or because it was replaced. torch "
+        "compiles each size of a parameter on its own, with or without mark_dynamic.",
+        ways=(_DYNAMIC,),
+        words={"module": _describe_module},
+        ceiling="high",
+        it="A parameter",
+        cost=_ONE_KERNEL,
+    ),
     Rule(
         "size_zero_one",
         ("equal_sizes", "tensor_size"),
@@ -582,19 +627,16 @@ RULES = (
             ),
             Case(
                 when=lambda cause: cause.path.names[-1] in _MOMENTUM,
-                action=DYNAMIC_BY_DEFAULT,
+                action=("{default}", ALL_DYNAMIC),
                 why=_SCHEDULED,
+                ways=("{default}",),
             ),
         ),
         action="Make it a 0-dim tensor: torch.optim.Adam(params, lr=torch.tensor(lr)), on a GPU with capturable=True, "
         "which keeps the fast implementation.",
-        why="A scheduler changes {name}, and fills a tensor in place. {usual_float}",
+        why="A scheduler changes {name}, and fills a tensor in place. {kept}",
         it="the learning rate",
-        words={
-            "usual_float": lambda cause: (
-                _USUAL_FLOAT if is_usual(cause) else f"{_BY_DEFAULT_FLOAT}{_list_static_reasons()}."
-            )
-        },
+        words=_NUMBER_WORDS,
         cost=_READ,
     ),
     Rule(
@@ -612,6 +654,12 @@ RULES = (
                     'Remove "{static_entry}" from torch.compiler.config.static_sources, or keep the value to few '
                     "values.",
                 ),
+            ),
+            Case(
+                when=lambda cause: list_types(cause) == {"float"},
+                action="Keep it to few values, or use operations that take a tensor.",
+                why="A line of the code{needing_line} needs the number itself, as the rate of a dropout does. Each "
+                "value is compiled on its own, and marking it dynamic has no effect.",
             ),
             Case(
                 # torch made it dynamic when it changed, and it is one number in the next entry all the same.
@@ -646,33 +694,6 @@ RULES = (
             "no_longer": lambda cause: "" if cause.values else f"{_write_condition(cause)} no longer holds",
         },
         cost=_PADDING,
-    ),
-    Rule(
-        "modules_share_code",
-        ("tensor_size", "type"),
-        when=lambda cause: (
-            _is_torch_module(cause)
-            if cause.kind == "type"
-            else any(_is_in(name, "_parameters") for name in cause.torch_sources)
-        ),
-        cases=(
-            Case(
-                when=_is_torch_module,
-                action="No change is needed, unless there are so many that they reach the recompile limit.",
-                why="torch calls every compiled module of torch.nn through one function, which has an entry per class "
-                "of module. A module of your own around them has its own code and its own entries.",
-                ceiling="low",
-                what="the module {values}",
-                is_expected=True,
-            ),
-        ),
-        action="Let the sizes of parameters vary: {dynamic}.",
-        why="{name} has another size because another module runs the same code, or because it was replaced. torch "
-        "compiles each size of a parameter on its own, with or without mark_dynamic.",
-        ways=(_DYNAMIC,),
-        ceiling="high",
-        it="A parameter",
-        cost=_ONE_KERNEL,
     ),
     Rule(
         "module_tensor_size",
@@ -749,9 +770,10 @@ RULES = (
                 ways=(_DYNAMIC, "Pass {name} as an argument."),
             ),
         ),
-        action=("Let it vary: {dynamic}.", DYNAMIC_BY_DEFAULT),
-        why=f"{{name}} counts up. {_BY_DEFAULT_INT}{_KEPT_INT}.",
-        ways=(_DYNAMIC, DYNAMIC_BY_DEFAULT),
+        action=("Let it vary: {dynamic}.", "{default}", ALL_DYNAMIC),
+        why="{name} counts up. {kept}",
+        ways=(_DYNAMIC, "{default}"),
+        words=_NUMBER_WORDS,
         ceiling="high",
         it="the integer",
         cost=_NOT_FOLDED,
@@ -786,14 +808,14 @@ RULES = (
             Case(
                 when=is_usual,
                 action=("To save the recompile, let it vary: {dynamic}.", ALL_DYNAMIC),
-                why="torch makes an integer dynamic by itself after its first change, so one recompile is usual.",
                 ways=(_DYNAMIC, ALL_DYNAMIC),
                 ceiling=get_usual_ceiling,
             ),
         ),
-        action=("Let it vary: {dynamic}.", DYNAMIC_BY_DEFAULT),
-        why=f"{_BY_DEFAULT_INT}{_KEPT_INT}.",
-        ways=(_DYNAMIC, DYNAMIC_BY_DEFAULT),
+        action=("Let it vary: {dynamic}.", "{default}", ALL_DYNAMIC),
+        why="{kept}",
+        ways=(_DYNAMIC, "{default}"),
+        words=_NUMBER_WORDS,
         ceiling="high",
         it="the integer",
         cost=_NOT_FOLDED,
@@ -807,19 +829,16 @@ RULES = (
             Case(
                 when=lambda cause: is_usual(cause) and _can_be_tensor(cause),
                 action=_TENSOR,
-                why=_USUAL_FLOAT,
                 ways=(_AS_TENSOR, _TENSOR, ALL_DYNAMIC),
                 ceiling=get_usual_ceiling,
             ),
-            Case(when=is_usual, action=ALL_DYNAMIC, why=_USUAL_FLOAT, ceiling=get_usual_ceiling),
-            Case(
-                when=_can_be_tensor,
-                action=_TENSOR,
-                ways=(_AS_TENSOR, _TENSOR, DYNAMIC_BY_DEFAULT),
-            ),
+            Case(when=is_usual, action=ALL_DYNAMIC, ceiling=get_usual_ceiling),
+            Case(when=_can_be_tensor, action=_TENSOR, ways=(_AS_TENSOR, _TENSOR, "{default}")),
         ),
-        action=DYNAMIC_BY_DEFAULT,
-        why=_KEPT_FLOAT,
+        action=("{default}", ALL_DYNAMIC),
+        why="{kept}",
+        ways=("{default}",),
+        words=_NUMBER_WORDS,
         ceiling="high",
         it="the float",
         cost=_READ,

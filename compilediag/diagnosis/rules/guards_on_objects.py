@@ -10,6 +10,7 @@ from ...decode.guards.path import Path, format_expression
 from ...formatting import format_change, format_first_line, format_line, format_names
 from ..causes.cause import Cause, list_unique
 from ..rule import Advice, Case, FirstOf, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
+from ..source_edits import write_path
 from .guards_on_numbers import is_rising, list_types
 
 _TENSORS, _NUMBERS = frozenset({"Tensor", "Parameter"}), frozenset({"int", "float", "bool"})
@@ -27,11 +28,14 @@ _ADAPTERS = (
     "To switch adapters without a recompile, keep one adapter's name and copy the other's weights into it in place "
     "(load_state_dict, or peft.utils.hotswap.hotswap_adapter)."
 )
+_ADAPTER = re.compile(r"adapter|lora", re.IGNORECASE)
 _FEW_STRINGS = "Keep it to few values; if it varies freely (an id, a path), keep it out of the compiled function."
 _EACH_STRING = "Strings are compiled in: one compiled version per value of {name}."
 _ALL_GROUPS = "Add all groups of parameters before the first compiled step."
 _FIXED_LENGTH = "Keep {container} at a fixed length, or pass only the part that is used."
 _EACH_LENGTH = "Each length is a new compile, and no setting changes that."
+#: What an attribute is before it is filled, beside None.
+_UNFILLED = (("0",), ("False",), ("absent",))
 _TWO_GRADIENTS = "Tensors with and without gradient need separate compiled versions, at most two."
 
 
@@ -73,6 +77,19 @@ def _is_fresh_object(cause: Cause) -> bool:
 def _describe_objects(cause: Cause) -> str:
     seen = list_unique(row.lookalike or row.actual for row in cause.recompiles if row.actual)
     return f": {format_names(seen)}" if seen else ""
+
+
+def _is_filled(cause: Cause) -> bool:
+    """True for an attribute of a module or a global that changed once, as what a first call fills does."""
+    is_kept = cause.path.is_module_attribute or cause.path.scope == "G"
+    return is_kept and cause.max_per_function == 1 and cause.values[:1] in (("None",), ("NoneType",), *_UNFILLED)
+
+
+def _advise_filling(cause: Cause) -> str:
+    """What saves the recompile if the compiled code itself fills the value at its first call."""
+    if not _is_filled(cause):
+        return ""
+    return "If the first call sets it, call the module once without compiling before: the compiled code then sees it."
 
 
 def _is_weak_reference(cause: Cause) -> bool:
@@ -242,8 +259,9 @@ RULES = (
         "flag",
         ("value",),
         when=lambda cause: list_types(cause) == {"bool"},
-        action="No change is needed.",
+        action="No change is needed. {fill}",
         why="One compiled version per value of {name} is expected, so at most two.",
+        words={"fill": _advise_filling},
         ceiling=lambda cause: "low" if cause.max_per_function <= 2 else "medium",
         is_expected=True,
     ),
@@ -257,6 +275,11 @@ RULES = (
                 action=_FEW_STRINGS,
                 why=f"{_EACH_STRING} {_ADAPTERS}",
                 ways=(_ADAPTERS, _FEW_STRINGS),
+            ),
+            Case(
+                when=lambda cause: _ADAPTER.search(cause.user_code or "") is not None,
+                action=_FEW_STRINGS,
+                why=f"{_EACH_STRING} {_ADAPTERS}",
             ),
         ),
         action=_FEW_STRINGS,
@@ -286,9 +309,19 @@ RULES = (
         "optional_argument",
         ("value", "type"),
         when=lambda cause: "NoneType" in cause.values if cause.kind == "type" else "none" in list_types(cause),
+        cases=(
+            Case(
+                when=_is_filled,
+                action="No change is needed. {fill}",
+                why="{name} was None at the first call: one compiled version for that and one for the others is "
+                "expected.",
+                is_expected=True,
+            ),
+        ),
         action="No change is needed. For one compiled version, always pass {name}, with a neutral value instead of "
         "None.",
         why="It is given at some calls and None at others: one compiled version for each is expected.",
+        words={"fill": _advise_filling},
         is_expected=True,
         cost="the neutral value is used in computations that were left out before",
     ),
@@ -360,7 +393,7 @@ RULES = (
         cases=(
             Case(
                 when=lambda cause: len(cause.values) == 2 and cause.values[0] == "0",
-                action="No change is needed, unless {container} can be filled before the first call.",
+                action="No change is needed, unless {container} can be filled before the first call. {fill}",
                 why="The first call fills {container}: one compiled version for the first call and one for the others "
                 "is expected.",
                 is_expected=True,
@@ -369,7 +402,7 @@ RULES = (
         ),
         action=_FIXED_LENGTH,
         why=_EACH_LENGTH,
-        words={"container": _name_container},
+        words={"container": _name_container, "fill": _advise_filling},
         cost=_STACK,
     ),
     Rule(
@@ -425,14 +458,23 @@ RULES = (
     Rule(
         "dict_keys_change",
         ("dict_keys",),
+        cases=(
+            Case(
+                when=lambda cause: cause.path.is_module_attribute,
+                action="Give all objects that share the code the same keys in the same order. {isolate}",
+                why="The keys of a dict are compiled in{line}. If it belongs to one of several objects that share the "
+                "code, each has its own compiled version; if one object gets new keys, set them before the first call.",
+            ),
+        ),
         action="Always pass the same keys in the same order, with None or an empty tensor for a missing value.",
         why="The keys of a dict are compiled in{line}.",
     ),
     Rule(
         "hasattr_changes",
         ("hasattr",),
-        action="Set {name} in __init__, to None if necessary, so that it always exists.",
+        action="Set {name} in __init__, to None if necessary, so that it always exists. {fill}",
         why="It existed at one call and not at another{line}.",
+        words={"fill": _advise_filling},
         it="the attribute",
     ),
     Rule(
@@ -481,6 +523,13 @@ RULES = (
                 when=lambda cause: cause.facts.is_parameter or "." in cause.source.removesuffix(".requires_grad"),
                 action="To compile once, keep requires_grad the same for {name} at every call.",
                 why=_TWO_GRADIENTS,
+            ),
+            Case(
+                # What a call returned: detached in its own line, its gradient would be lost.
+                when=lambda cause: write_path(get_name(cause, "x")) is None,
+                action="No change is needed. To compile once, give {name} a gradient at each call, or none.",
+                why=_TWO_GRADIENTS,
+                is_expected=True,
             ),
         ),
         action="To compile once, pass {name}.detach().requires_grad_() where it has no gradient.",

@@ -17,12 +17,13 @@ from ...formatting import (
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import Cause, list_unique
 from ..causes.grouping import find_causes
+from ..causes.value_facts import index_facts
 from ..change import Settings, merge_fixes
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept
 from ..finding import Finding, get_severity
 from ..rule import Advice, Rule, describe_change, list_changes, report
 from .break_even import make_eager_call_counter
-from .guards import advise, find_side_effects
+from .guards import THREAD_SETTINGS_SINCE, advise, find_side_effects
 from .guards_on_numbers import SIZE_KINDS
 
 _LIMIT = Rule(
@@ -117,7 +118,7 @@ def _describe_others(cause: Cause) -> str:
     """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
     # The marks of a size include the sizes that changed with it.
     known = SIZE_KINDS if cause.kind in SIZE_KINDS else ()
-    beside = [_format_guard(kind, source) for kind, source in cause.also if kind not in known]
+    beside = list_unique(_format_guard(cause, kind, source) for kind, source in cause.also if kind not in known)
     text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
     if not cause.shared:
         return text
@@ -126,9 +127,12 @@ def _describe_others(cause: Cause) -> str:
     return f"{text} This guard also failed in {recompiles} attributed to {others}; fix both."
 
 
-def _format_guard(kind: str, source: str) -> str:
+def _format_guard(cause: Cause, kind: str, source: str) -> str:
+    path = Path.of(source)
+    if path.is_stack_value:
+        return cause.name_handed_over(path)
     name = format_expression(source)
-    return name if Path.of(source).tensor_property else f"{name} ({kind.replace('_', ' ')})"
+    return name if path.tensor_property else f"{name} ({kind.replace('_', ' ')})"
 
 
 # Functions that reached a recompile limit and run eagerly since
@@ -143,7 +147,7 @@ def find_limits(evidence: Evidence) -> list[Finding]:
     by_limit = group_by(hits, lambda row: (get_place(row), row.region, row.limit, row.limit_value))
     for (place, region, *_), rows in by_limit.items():
         own = get_ids(recompiles.get((place, region), ()))
-        finding = _make_limit_finding(rows, _select_causes(causes, place, own), describe_eager(place))
+        finding = _make_limit_finding(evidence, rows, _select_causes(causes, place, own), describe_eager(place))
         found.append(replace(finding, **find_call_fields(evidence, rows)))
     return found
 
@@ -155,7 +159,7 @@ def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int
     return sorted(own, key=lambda cause: (-cause.count, -cause.seconds_lost, cause.title))
 
 
-def _make_limit_finding(rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
+def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
     hit, limit = rows[0], rows[0].limit or ""
     place, fix = get_place(hit), _choose_fix(hit, causes)
     # Only a higher limit helps, and torch.compile has its own, which no setting changes.
@@ -164,7 +168,7 @@ def _make_limit_finding(rows: list[Compile], causes: list[Finding], eager: str |
     facts = {
         "limit": _name_limit(hit),
         "consequence": _describe_consequence(hit, eager),
-        "causes": _write_suggestion(hit, causes),
+        "causes": _write_suggestion(hit, causes) + _describe_thread(evidence, rows),
         "not_counted": _NOT_COUNTED if eager is None and not _has_raised(hit) else "",
     }
     return report(
@@ -207,7 +211,19 @@ def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
     if not causes:
         return f"Raise {raise_it} What recompiled it was not collected."
     top = "; ".join(f"{cause.what_changed} ({format_times(cause.count)})" for cause in causes[:2])
-    return f"Fix what recompiles it: {top}. Raise {raise_it}"
+    first = next((cause for cause in causes if not cause.is_expected), None)
+    is_applicable = first is not None and first.changes[:1] and first.changes[0].can_be_applied
+    do = first.changes[0].code if first and is_applicable else first.suggestion if first else ""
+    return f"Fix what recompiles it: {top}. {do.rstrip('.')}{'. ' if do else ''}Raise {raise_it}"
+
+
+def _describe_thread(evidence: Evidence, hits: Sequence[Compile]) -> str:
+    """Where a limit has to be set that a thread of the program reached."""
+    index = index_facts(evidence)
+    thread = find_first(index.find_thread(row.compile_key) for row in hits)
+    if thread is None or index.version < THREAD_SETTINGS_SINCE:
+        return ""
+    return f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."
 
 
 def _compute_higher(hit: Compile) -> int:
