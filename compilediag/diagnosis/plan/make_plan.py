@@ -476,8 +476,7 @@ def _list_shapes(evidence: Evidence, causes: Sequence[Cause]) -> tuple[str, ...]
         [cause.values[0] for cause in ordered],
         *(_find_sizes(evidence, row, ordered) for row in sorted(rows.values(), key=get_moment)),
     ]
-    is_known = all(None not in sizes for sizes in shapes)
-    return list_unique("x".join(map(str, sizes)) for sizes in shapes) if is_known else ()
+    return list_unique(map("x".join, shapes)) if all(shapes) else ()
 
 
 def _find_sizes(evidence: Evidence, row: Recompile, causes: Sequence[Cause]) -> list[str]:
