@@ -47,9 +47,7 @@ ENTRIES = (
     "structured_trace._Listeners.__bool__",
     "structured_trace._Handler.emit",
     "late_imports.WhenImported.find_spec",
-    "graph_caches.GuardedCache._filter",
-    "graph_caches.GuardedCache.cache_clear",
-    "cudagraphs.trees.CudaGraphs._filter",
+    "hooks.source.Callback.__call__",
 )
 
 

@@ -21,7 +21,7 @@ def list_needed() -> dict[TorchName, set[str]]:
     """Name -> the sources that need it."""
     needed: dict[TorchName, set[str]] = {}
     for cls in sources._source_classes():
-        for name in cls.needs:
+        for name in cls.list_needs():
             needed.setdefault(name, set()).add(cls.name)
     return needed
 

@@ -28,10 +28,11 @@ from ...decode.records.autotune_choices import (
 from ...system import clock
 from ...system.interrupts import pass_on
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
+from ..hooks.source import hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument, require, require_modules
+from ..hooks.torch_names import call_argument, require_modules
 from . import torch_api
 from .tuner import CompileIds, Tuner
 
@@ -239,6 +240,7 @@ def _complete_choice(
 
 class SelectAlgorithm(Tuner):
     name = "select_algorithm"
+    late_needs = (torch_api.WORKERS,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -258,54 +260,16 @@ class SelectAlgorithm(Tuner):
         modules = (torch_api.SELECT, torch_api.PROCESS, torch_api.IR, torch_api.SCHEDULER, torch_api.CODECACHE)
         require_modules(*modules)
 
-    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        return {
-            torch_api.SELECT: self._selector_patches,
-            torch_api.CODECACHE: lambda: [self.watch(torch_api.TIMES_LOOKED_UP, self._times_looked_up)],
-            torch_api.PROCESS: self._process_patches,
-            torch_api.IR: lambda: [self.watch(point, self._on_finalized) for point in torch_api.CHOICES_FINALIZED],
-            torch_api.SCHEDULER: self._scheduler_patches,
-        }
-
     def close(self) -> None:
         self._emit_open(lambda thread, run: True)
-
-    def _selector_patches(self) -> list[Patch]:
-        require([torch_api.WORKERS])
-        is_full = self.detail == "full"
-        templates = [self.watch(torch_api.TEMPLATE_LOOKED_UP, self._template_looked_up)] if is_full else []
-        return [
-            self.watch(torch_api.SELECTED, self._on_selected, self._before_select),
-            self.watch(torch_api.TUNED, self._on_tuned, self._before_tuning),
-            self.watch(torch_api.BENCHMARKED, self._on_benchmarked, self._before_benchmark),
-            self.watch(torch_api.CHOICE_TIMED, self._choice_timed),
-            self.watch(torch_api.PRESCREENED, self._on_prescreened),
-            self.watch(torch_api.RESULTS_LOGGED, self._results_logged),
-            self.watch(torch_api.COMPILES_AWAITED, self._compiles_awaited),
-            self.watch(torch_api.COMPILES_FAILED, self._compiles_failed),
-            self.watch(torch_api.EXTERN_TAKEN, self._extern_taken),
-            *templates,
-        ]
-
-    def _process_patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.PROCESS_ASKED, self._process_asked, self._before_process),
-            self.watch(torch_api.PROCESS_ANSWERED, self._process_answered),
-            self.watch(torch_api.PIPELINE_RESULTS, self._got_results),
-        ]
-
-    def _scheduler_patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.FUSION_TIMED, self._fusion_timed),
-            self.watch(torch_api.CHOICES_SETTLED, self._choices_settled),
-        ]
 
     # The call of the selector, and the tuning in it.
 
     def _before_select(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.calls.append([])
 
-    def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.SELECTED, before=_before_select, late=True)
+    def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         runs = self._thread.calls.pop() if self._thread.calls else []
         for run in runs:
             # torch 2.13 gives (node, choice), 2.11 the node alone.
@@ -330,7 +294,8 @@ class SelectAlgorithm(Tuner):
         self._emit_open(lambda thread, left: thread == get_ident() and left.ids != run.ids)
         self._thread.runs.append(run)
 
-    def _on_tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.TUNED, before=_before_tuning, late=True)
+    def _on_tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         if not self._thread.runs:
             return
         run = self._thread.runs.pop()
@@ -349,6 +314,7 @@ class SelectAlgorithm(Tuner):
         else:
             self._open.append((get_ident(), run))
 
+    @hook(torch_api.COMPILES_AWAITED, late=True)
     def _compiles_awaited(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._thread.runs:
             run = self._thread.runs[-1]
@@ -356,21 +322,24 @@ class SelectAlgorithm(Tuner):
             templates = any(map(torch_api.is_template, args[0].values()))
             run.threads = torch_api.count_compilers(len(run.choices), templates)
 
+    @hook(torch_api.COMPILES_FAILED, late=True)
     def _compiles_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._thread.runs:
             self._thread.runs[-1].failed.update((id(choice), _error_text(why)) for choice, why in args[0])
 
+    @hook(torch_api.PRESCREENED, late=True)
     def _on_prescreened(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._thread.runs:
             self._thread.runs[-1].end_waiting()
             self._thread.runs[-1].prescreening = bool(result)
 
+    @hook(torch_api.TIMES_LOOKED_UP, late=True)
     def _times_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         wanted = (2, "op"), (3, "inputs"), (4, "benchmark")
         op, key, benchmark = (call_argument(args, kwargs, *at) for at in wanted)
         if error is not None and not self._thread.runs:
             # The look-up before the tuning, which only saves the compiles.
-            self.emit_look_up(self.current_ids(), "local", "failed", f"{op}: {key}", error=error)
+            self.emit_lookup("autotune", "local", "look_up", "failed", error, key=f"{op}: {key}")
         if benchmark is None or not self._thread.runs:
             return
         run = self._thread.runs[-1]
@@ -380,12 +349,14 @@ class SelectAlgorithm(Tuner):
         run.prescreening = False
         outcome = "miss" if not hit else "hit" if error is None else "failed"
         outcome = outcome if torch_api.is_cache_on() else "disabled"
-        self.emit_look_up(run.ids, "local", outcome, f"{op}: {key}", error=error if hit else None)
+        why = error if hit else None
+        self.emit_lookup("autotune", "local", "look_up", outcome, why, self.owner(run.ids), key=f"{op}: {key}")
 
+    @hook(torch_api.TEMPLATE_LOOKED_UP, late=True, full=True)
     def _template_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if args[1] is not None:
             outcome = "miss" if result is None else "hit"
-            self.emit_look_up(self.current_ids(), "memory", outcome, None, cache="triton_template")
+            self.emit_lookup("triton_template", "memory", "look_up", outcome)
 
     # Rounds of timing, in this process and in others.
 
@@ -399,13 +370,15 @@ class SelectAlgorithm(Tuner):
         run = self._thread.runs[-1]
         run.rounds.append(TimingRound(run.stage, choices))
 
-    def _on_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.BENCHMARKED, before=_before_benchmark, late=True)
+    def _on_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         run = self._thread.runs[-1]
         run.rounds[-1].end(result, None if error is None else _error_text(error))
         if run.op is None:
             self._thread.runs.pop()
             self._emit_run(run)
 
+    @hook(torch_api.CHOICE_TIMED, late=True)
     def _choice_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None and self._thread.runs:
             self._thread.runs[-1].failed[id(args[1])] = _error_text(error)
@@ -413,19 +386,23 @@ class SelectAlgorithm(Tuner):
     def _before_process(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.asked = args[1]
 
+    @hook(torch_api.PROCESS_ANSWERED, late=True)
     def _process_answered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._thread.asked is not None:
             reason = None if error is None else _error_text(error)
             self._measured[id(self._thread.asked)] = ProcessTiming(args[0].process, args[0].device, reason)
 
-    def _process_asked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.PROCESS_ASKED, before=_before_process, late=True)
+    def _process_asked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         self._thread.asked = None
         if error is not None:
             self._measured.setdefault(id(args[1]), ProcessTiming(reason=_error_text(error)))
 
+    @hook(torch_api.PIPELINE_RESULTS, late=True)
     def _got_results(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._thread.results = (*args[1:3], result)
 
+    @hook(torch_api.RESULTS_LOGGED, late=True)
     def _results_logged(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """The end of a pipelined tuning, in the thread that waited for the times."""
         if not self._thread.results or args[2] is not self._thread.results[2]:
@@ -445,6 +422,7 @@ class SelectAlgorithm(Tuner):
 
     # What the scheduler settles.
 
+    @hook(torch_api.FUSION_TIMED, late=True)
     def _fusion_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         choice = torch_api.fused_choice()
         for run in self._list_own() if choice is not None else ():
@@ -456,10 +434,12 @@ class SelectAlgorithm(Tuner):
                 timed.seconds = None
                 run.rounds.append(timed)
 
+    @hook(*torch_api.CHOICES_FINALIZED, late=True)
     def _on_finalized(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         for choice in args[1].values() if isinstance(args[1], dict) else args[1:2]:
             self._settle(choice)
 
+    @hook(torch_api.EXTERN_TAKEN, late=True)
     def _extern_taken(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._open:
             self._settle(args[0])
@@ -469,6 +449,7 @@ class SelectAlgorithm(Tuner):
             if run.has(choice):
                 run.settle(choice)
 
+    @hook(torch_api.CHOICES_SETTLED, late=True)
     def _choices_settled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._open:
             self._emit_open(lambda thread, run: thread == get_ident())

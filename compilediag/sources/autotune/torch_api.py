@@ -50,12 +50,11 @@ FUSION_TIMED, CHOICES_SETTLED = hook_points(
     SCHEDULER, "Scheduler", "benchmark_codegened_module", "finalize_multi_template_buffers"
 )
 
-#: Methods of CachingAutotuner that time configurations of one Inductor kernel -> the stage of their rows.
-STAGES: Mapping[HookPoint, str] = {
-    HookPoint(HEURISTICS, "CachingAutotuner.benchmark_all_configs"): "benchmark",
-    HookPoint(HEURISTICS, "CachingAutotuner._coordinate_descent_tuning"): "coordinate_descent",
-    HookPoint(HEURISTICS, "CachingAutotuner._combo_sequential_autotune", required=False): "combo",
-}
+#: Time configurations of one Inductor kernel, in three stages.
+ALL_BENCHMARKED, DESCENT_ENDED = hook_points(
+    HEURISTICS, "CachingAutotuner", "benchmark_all_configs", "_coordinate_descent_tuning"
+)
+COMBO_TUNED = HookPoint(HEURISTICS, "CachingAutotuner._combo_sequential_autotune", required=False)
 CONFIG_TIMED, CONFIG_COMPILED, KERNEL_PRECOMPILED = hook_points(
     HEURISTICS, "CachingAutotuner", "bench", "_precompile_config", "precompile"
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +18,11 @@ from ...formatting import format_op
 from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink
+from ..hooks.source import hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import HookPoint, call_argument, require_modules, require_triton
+from ..hooks.torch_names import call_argument, require_modules, require_triton
 from . import torch_api
 from .tuner import CompileIds, Tuner, describe_inputs, find_device, make_choice, read_parameters
 
@@ -78,28 +78,6 @@ class TritonHeuristics(Tuner):
         require_triton()
         require_modules(torch_api.HEURISTICS, REMOTE_CACHE)
 
-    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        return {torch_api.HEURISTICS: self._tuner_patches, REMOTE_CACHE: self._cache_patches}
-
-    def _tuner_patches(self) -> list[Patch]:
-        stages = [(point, stage) for point, stage in torch_api.STAGES.items() if point.required or point.exists()]
-        return [
-            *(self._stage_patch(point, stage) for point, stage in stages),
-            self.watch(torch_api.CONFIG_TIMED, self._on_timed),
-            self.watch(torch_api.CONFIG_COMPILED, self._on_compiled),
-            self.watch(torch_api.KERNEL_PRECOMPILED, self._on_precompiled, self._before_precompile),
-            *(self.watch(point, self._launcher_made) for point in torch_api.LAUNCHER_MADE),
-        ]
-
-    def _stage_patch(self, point: HookPoint, stage: str) -> Patch:
-        def stage_ended(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-            self._stage_ended(stage, args, kwargs, result)
-
-        return self.watch(point, stage_ended, lambda args, kwargs: self._thread.stages.append(TuningStage()))
-
-    def _cache_patches(self) -> list[Patch]:
-        return [self.watch(REMOTE_GET, self._looked_up), self.watch(REMOTE_PUT, self._on_saved)]
-
     # Compiling the configurations.
 
     def _before_precompile(self, args: Args, kwargs: Kwargs) -> None:
@@ -112,13 +90,14 @@ class TritonHeuristics(Tuner):
         if info.get("autotune_cache_state") in ("hit", "miss"):
             # The worker looked it up, and does not report which tier answered.
             tier = None if torch_api.has_remote_cache(kernel) else "local"
-            self.emit_look_up(ids, tier, info["autotune_cache_state"], None)
+            self.emit_lookup("autotune", tier, "look_up", info["autotune_cache_state"], owner=self.owner(ids))
         lost = info.get("num_configs", 0) - len(kernel.compile_results)
         if lost > 0:
             failed = [TimedChoice(None, "triton", fail_reason=IN_A_WORKER, stage="precompile", is_winner=False)] * lost
             self._emit(kernel, (), failed)
 
-    def _on_precompiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.KERNEL_PRECOMPILED, before=_before_precompile, late=True)
+    def _on_precompiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         kernel = args[0]
         if self._thread.kernels:
             self._thread.kernels.pop()
@@ -131,11 +110,13 @@ class TritonHeuristics(Tuner):
             self._emit(kernel, (), [make_choice(parameters, None, None, stage="cached", is_winner=True)], tier)
         known.is_reported = True
 
+    @hook(torch_api.CONFIG_COMPILED, late=True)
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None:
             kernel = args[0]
             self._report_failure(kernel, len(kernel.configs or ()), call_argument(args, kwargs, 1, "cfg"), error)
 
+    @hook(*torch_api.LAUNCHER_MADE, late=True)
     def _launcher_made(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None:
             kernel = self._thread.kernels[-1] if self._thread.kernels else None
@@ -153,6 +134,22 @@ class TritonHeuristics(Tuner):
 
     # Timing them.
 
+    def _before_stage(self, args: Args, kwargs: Kwargs) -> None:
+        self._thread.stages.append(TuningStage())
+
+    @hook(torch_api.ALL_BENCHMARKED, before=_before_stage, late=True)
+    def _all_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
+        self._stage_ended("benchmark", args, kwargs, result)
+
+    @hook(torch_api.DESCENT_ENDED, before=_before_stage, late=True)
+    def _descent_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
+        self._stage_ended("coordinate_descent", args, kwargs, result)
+
+    @hook(torch_api.COMBO_TUNED, before=_before_stage, late=True)
+    def _combo_tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
+        self._stage_ended("combo", args, kwargs, result)
+
+    @hook(torch_api.CONFIG_TIMED, late=True)
     def _on_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if not self._thread.stages:
             return
@@ -188,6 +185,7 @@ class TritonHeuristics(Tuner):
 
     # The cache of tuned configurations. The source of remote caches has the requests to a server.
 
+    @hook(REMOTE_GET, late=True)
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         tier = CACHES.get(type(args[0]).__name__)
         if tier is not None and result is not None:
@@ -195,14 +193,14 @@ class TritonHeuristics(Tuner):
         if tier == "local":
             self._emit_cache_row(args, kwargs, "miss" if result is None else "hit", error)
 
+    @hook(REMOTE_PUT, late=True)
     def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if CACHES.get(type(args[0]).__name__) == "local":
             self._emit_cache_row(args, kwargs, "saved", error, action="store")
 
     def _emit_cache_row(self, args: Args, kwargs: Kwargs, outcome: str, error: Raised, action: str = "look_up") -> None:
-        outcome = outcome if error is None else "failed"
         file = os.path.basename(call_argument(args, kwargs, 1, "key"))
-        self.emit_look_up(self.current_ids(), "local", outcome, file, action=action, error=error)
+        self.emit_lookup("autotune", "local", action, outcome if error is None else "failed", error, key=file)
 
     # Rows.
 
@@ -287,23 +285,7 @@ class TritonAutotune(Tuner):
     def probe(cls) -> None:
         require_triton()
 
-    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        return {
-            torch_api.TRITON_TUNER: self._tuner_patches,
-            torch_api.TRITON_ERRORS: lambda: self._error_patches(torch_api.LAUNCH_ERRORS),
-            torch_api.TRITON_COMPILER_ERRORS: lambda: self._error_patches((torch_api.COMPILE_ERROR,)),
-        }
-
-    def _tuner_patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.CONFIGS_PRUNED, self._on_pruned),
-            self.watch(torch_api.CONFIG_BENCHED, self._on_timed, self._before_timing),
-            self.watch(torch_api.DISK_CACHE_CHECKED, self._looked_up),
-        ]
-
-    def _error_patches(self, points: tuple[HookPoint, ...]) -> list[Patch]:
-        return [self.watch(point, self._error_created) for point in points if point.required or point.exists()]
-
+    @hook(torch_api.CONFIGS_PRUNED, late=True)
     def _on_pruned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         tuner, self._thread.launch = args[0], None
         if error is None:
@@ -313,10 +295,12 @@ class TritonAutotune(Tuner):
     def _before_timing(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.error = None
 
+    @hook(*torch_api.LAUNCH_ERRORS, torch_api.COMPILE_ERROR, late=True)
     def _error_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._thread.error = describe_error(args[0])
 
-    def _on_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.CONFIG_BENCHED, before=_before_timing, late=True)
+    def _on_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         launch = self._thread.launch
         if launch is None or launch.tuner is not args[0]:
             return
@@ -328,6 +312,7 @@ class TritonAutotune(Tuner):
             self._thread.launch = None
             self._emit(launch, None, winner=error is None)
 
+    @hook(torch_api.DISK_CACHE_CHECKED, late=True)
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         tuner, key, configs = (
             call_argument(args, kwargs, *at) for at in ((0, "self"), (1, "tuning_key"), (2, "configs"))
@@ -340,7 +325,7 @@ class TritonAutotune(Tuner):
         outcome = "bypass" if is_bypass else "hit" if result else "miss"
         why = "no key, or a configuration with a hook" if is_bypass else None
         name = f"{tuner.base_fn.__name__}: {key}"
-        self.emit_look_up(self.current_ids(), "local", outcome, name, reason=why)
+        self.emit_lookup("autotune", "local", "look_up", outcome, key=name, reason=why)
 
     def _emit(self, launch: TunedLaunch, from_cache: str | None, winner: bool) -> None:
         seconds = None if from_cache else (clock.now_ns() - launch.began_ns) / 1e9

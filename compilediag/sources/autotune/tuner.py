@@ -1,5 +1,5 @@
-"""What the sources of tuning share: the compile that a tuning belongs to, rows of look-ups in their caches, and what is
-read of triton kernels while the objects are alive: configurations, arguments and times.
+"""What the sources of tuning share: the compile that a tuning belongs to, and what is read of triton kernels while the
+objects are alive: configurations, arguments and times.
 """
 
 from __future__ import annotations
@@ -8,12 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...decode.records.autotune_choices import TimedChoice, extract_reason, format_input
-from ...events import CacheLookup
-from ...system import clock
-from ..compile_context import FunctionColumns
-from ..hooks.own_errors import ErrorColumns, error_columns
-from ..hooks.patches import Raised
-from ..hooks.source import Source
+from ..cache_source import CacheSource
+from ..compile_context import FunctionColumns, OwnerColumns
 
 
 class CompileIds(NamedTuple):
@@ -23,8 +19,8 @@ class CompileIds(NamedTuple):
     compile_key: str | None
 
 
-class Tuner(Source):
-    """A source of the table `autotune`."""
+class Tuner(CacheSource):
+    """A source of the table `autotune`, and of the look-ups in its caches."""
 
     def current_ids(self) -> CompileIds:
         return CompileIds(*self.context.keys.current())
@@ -33,34 +29,9 @@ class Tuner(Source):
         """Function, file and line that are compiled, as far as known."""
         return self.context.function_columns(ids.compile_key)
 
-    def emit_look_up(
-        self,
-        ids: CompileIds,
-        tier: str | None,
-        outcome: str,
-        key: str | None,
-        *,
-        cache: str = "autotune",
-        action: str = "look_up",
-        reason: str | None = None,
-        error: Raised = None,
-    ) -> None:
-        """Record that a cache was asked, or given an entry."""
-        why: ErrorColumns = {"reason": reason, **error_columns(error)}
-        self.emit_event(
-            CacheLookup(
-                time_ns=clock.now_ns(),
-                compile_id=ids.compile_id,
-                compile_key=ids.compile_key,
-                cache=cache,
-                tier=tier,
-                action=action,
-                outcome=outcome,
-                key=key,
-                **self.frame(ids),
-                **why,
-            )
-        )
+    def owner(self, ids: CompileIds) -> OwnerColumns:
+        """The compile attempt, and its function."""
+        return {"compile_id": ids.compile_id, "compile_key": ids.compile_key, **self.frame(ids)}
 
 
 #: Options of a configuration beside its own names.

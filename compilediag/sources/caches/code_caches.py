@@ -20,12 +20,13 @@ from typing import Any, TypeVar
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import CacheLookup, KernelCompile, Phase
 from ...system import clock
+from ..cache_source import MAX_REASON, CacheSource
 from ..compile_context import AttemptColumns, OwnerColumns
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
 from ..hooks.own_errors import describe_error, error_columns
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
@@ -43,8 +44,8 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class LibraryBuild:
-    """What a worker did for a C++ library; `duration_s` is None if its file existed."""
+class Build:
+    """What a worker did for a C++ library or a kernel; `duration_s` is None if its file existed."""
 
     time_ns: int
     where: str
@@ -89,11 +90,11 @@ class LibraryBuilds:
     """Builds of C++ libraries, until the names of their kernels are known."""
 
     def __init__(self) -> None:
-        self._done: OrderedDict[str, LibraryBuild] = OrderedDict()
+        self._done: OrderedDict[str, Build] = OrderedDict()
         #: key -> name and compile of a library that no generated module waits for.
         self._claimed: OrderedDict[str, tuple[str, AttemptColumns]] = OrderedDict()
 
-    def finish(self, key: str, build: LibraryBuild) -> Made:
+    def finish(self, key: str, build: Build) -> Made:
         """A worker is done with a library: once more when it is loaded, which adds nothing."""
         known = self._done.get(key)
         if known is None or known.duration_s is None:
@@ -111,24 +112,26 @@ class LibraryBuilds:
         if name == WRAPPER:
             _put(self._claimed, key, (name, ids))
             return ()
-        return (make_kernel_row(name, LibraryBuild(clock.now_ns(), "process", None, None), ids),)
+        return (make_kernel_row(name, Build(clock.now_ns(), "process", None, None), ids),)
 
     def fail(self, key: str | None, time_ns: int, reason: str, ids: AttemptColumns) -> Made:
         """The library of a kernel could not be built in the compiling thread."""
-        build = self._done.pop(key or "", None) or LibraryBuild(time_ns, "process", None, reason)
+        build = self._done.pop(key or "", None) or Build(time_ns, "process", None, reason)
         return (make_kernel_row(key, build, ids),)
 
 
-def make_kernel_row(name: str | None, build: LibraryBuild, ids: AttemptColumns) -> KernelCompile:
-    outcome = "failed" if build.fail_reason else "cached" if build.duration_s is None else "compiled"
+def make_kernel_row(
+    name: str | None, build: Build, ids: AttemptColumns, language: str = "cpp", outcome: str | None = None
+) -> KernelCompile:
+    done = "failed" if build.fail_reason else "cached" if build.duration_s is None else "compiled"
     return KernelCompile(
         time_ns=build.time_ns,
         duration_s=build.duration_s,
         name=name,
-        language="cpp",
+        language=language,
         where=build.where,
-        worker_pid=os.getpid(),
-        outcome=outcome,
+        worker_pid=os.getpid() if build.where in ("process", "thread") else None,
+        outcome=outcome or done,
         fail_reason=build.fail_reason,
         **ids,
     )
@@ -147,8 +150,6 @@ def make_check(time_ns: int, seconds: float, around: Sequence[str], ids: Attempt
     return Phase(time_ns=time_ns, duration_s=seconds, name=CPU_CHECK, parent=parent, depth=len(around), **ids)
 
 
-#: Characters of a compiler's error that are kept.
-MAX_REASON = 2_000
 HEADER = "precompiled header"
 
 
@@ -156,25 +157,20 @@ HEADER = "precompiled header"
 class KernelState:
     """What one thread does with kernels."""
 
-    #: For each call that runs: when it began, and what it found in the cache.
-    calls: list[tuple[int, Any]] = dataclasses.field(default_factory=list)
     #: Key of the C++ library that the thread asked for last.
     library: str | None = None
     #: Whether the triton kernel that the thread orders was found in memory; whether it was compiled in this thread.
     is_found: bool = False
     is_compiled: bool = False
-    #: The kernels that the thread's generated module waits for.
-    awaited: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-class CodeCaches(Source):
+#: When a watched call began, and what it found in the cache; None for a call that began before the watch did.
+Begun = tuple[int, Any]
+
+
+class CodeCaches(CacheSource):
     name = "code_caches"
-    needs = (
-        *(torch_api.MODULE_LOADED, torch_api.LIBRARY_LOADED, torch_api.CUDA_COMPILED, torch_api.CPP_BUILT),
-        *(torch_api.KERNEL_LOOKED_UP, torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED, torch_api.TRITON_ORDERED),
-        *(torch_api.KERNELS_AWAITED, torch_api.KERNEL_COMPILED, torch_api.INSTRUCTIONS_CHECKED, COMPILE_CONTEXT),
-        *(torch_api.FUTURE, torch_api.BUNDLED_FUTURE),
-    )
+    needs = (COMPILE_CONTEXT, torch_api.FUTURE, torch_api.BUNDLED_FUTURE)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -185,41 +181,20 @@ class CodeCaches(Source):
         self._sent: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self._look_ups, self._builds = LibraryLookUps(), LibraryBuilds()
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.MODULE_LOADED, self._module_loaded, self._before_module),
-            self.watch(torch_api.LIBRARY_LOADED, self._library_loaded, self._before_cached_call),
-            self.watch(torch_api.CPP_BUILT, self._on_built, self._before_build),
-            self.watch(torch_api.CUDA_COMPILED, self._cuda_compiled, self._before_cached_call),
-            self.watch(torch_api.CPP_ORDERED, self._cpp_ordered),
-            self.watch(torch_api.CPP_BINDING_ORDERED, self._cpp_ordered),
-            self.watch(torch_api.KERNEL_LOOKED_UP, self._kernel_looked_up),
-            self.watch(torch_api.TRITON_ORDERED, self._triton_ordered, self._before_triton),
-            self.watch(torch_api.KERNEL_COMPILED, self._kernel_compiled),
-            self.watch(torch_api.KERNELS_AWAITED, self._on_awaited, self._before_wait),
-            self.watch(torch_api.INSTRUCTIONS_CHECKED, self._instructions_checked, self._before_check),
-        ]
-
-    def _begin(self, found: Any) -> None:
-        self._thread.get().calls.append((clock.now_ns(), found))
-
-    def _end(self) -> tuple[int, Any] | None:
-        """When the innermost call began and what it found; None for a call that began before the watch did."""
-        calls = self._thread.get().calls
-        return calls.pop() if calls else None
-
     def _ids(self) -> AttemptColumns:
         compile_id, key = self.context.keys.current()
         return {"compile_id": compile_id, "compile_key": key}
 
     # The CPU's vector instructions
 
-    def _before_check(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(None)
+    def _before_check(self, args: Args, kwargs: Kwargs) -> Begun:
+        return clock.now_ns(), None
 
-    def _instructions_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.INSTRUCTIONS_CHECKED, before=_before_check)
+    def _instructions_checked(
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None
+    ) -> None:
         """torch does not time this, although it can take longer than a compile: it starts an interpreter."""
-        began = self._end()
         if began is not None:
             running = self.recorder.progress.get(threading.get_ident())
             around = running.state()["phases"] if running is not None else []
@@ -228,23 +203,24 @@ class CodeCaches(Source):
 
     # Python modules
 
-    def _before_module(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_module(self, args: Args, kwargs: Kwargs) -> Begun:
         path, attrs = call_argument(args, kwargs, 2, "path"), call_argument(args, kwargs, 4, "attrs")
-        self._begin(torch_api.is_loaded(args[0], path, attrs))
+        return clock.now_ns(), torch_api.is_loaded(args[0], path, attrs)
 
-    def _module_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        began = self._end()
+    @hook(torch_api.MODULE_LOADED, before=_before_module)
+    def _module_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         if began is not None:
             self._emit_look_up("py_code", began, call_argument(args, kwargs, 1, "key"), error)
 
     # C++ libraries
 
-    def _before_cached_call(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(len(args[0].cache))
+    def _before_cached_call(self, args: Args, kwargs: Kwargs) -> Begun:
+        return clock.now_ns(), len(args[0].cache)
 
-    def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.LIBRARY_LOADED, before=_before_cached_call)
+    def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
-        began, thread = self._end(), self._thread.get()
+        thread = self._thread.get()
         thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
         if key is not None and torch_api.is_wrapper(args[0]):
             self.emit(self._builds.claim, WRAPPER, key, self._ids())
@@ -256,17 +232,17 @@ class CodeCaches(Source):
         else:
             self._emit_look_up("cpp_code", (start, True), key, None)
 
-    def _before_build(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_build(self, args: Args, kwargs: Kwargs) -> Begun:
         targets = torch_api.target_files(call_argument(args, kwargs, 1, "cpp_builders"))
-        self._begin(all(os.path.exists(target) for target in targets))
+        return clock.now_ns(), all(os.path.exists(target) for target in targets)
 
-    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        began = self._end()
+    @hook(torch_api.CPP_BUILT, before=_before_build)
+    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         if began is None:
             return
         lock, builders = call_argument(args, kwargs, 0, "lock_path"), call_argument(args, kwargs, 1, "cpp_builders")
         start, exists = began
-        build = LibraryBuild(
+        build = Build(
             start,
             "thread" if _is_worker_thread() else "process",
             None if exists else (clock.now_ns() - start) / 1e9,
@@ -279,6 +255,7 @@ class CodeCaches(Source):
         elif not exists:
             self.emit_event(make_kernel_row(HEADER, build, self._ids()))
 
+    @hook(torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED)
     def _cpp_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         thread = self._thread.get()
         key, thread.library = thread.library, None
@@ -290,9 +267,9 @@ class CodeCaches(Source):
 
     # CUDA objects
 
-    def _cuda_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.CUDA_COMPILED, before=_before_cached_call)
+    def _cuda_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """An object that existed before this call began was found on disk."""
-        began = self._end()
         if began is None:
             return
         start, known = began
@@ -304,19 +281,21 @@ class CodeCaches(Source):
 
     # Triton kernels
 
-    def _before_triton(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_triton(self, args: Args, kwargs: Kwargs) -> int:
         thread = self._thread.get()
         thread.is_found = thread.is_compiled = False
-        self._begin(None)
+        return clock.now_ns()
 
+    @hook(torch_api.KERNEL_LOOKED_UP)
     def _kernel_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._thread.get().is_found = result is not None
 
-    def _triton_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.TRITON_ORDERED, before=_before_triton)
+    def _triton_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began_ns: int | None) -> None:
         """A kernel is looked up twice: when its code is generated, to compile it early, and by the module."""
-        began, thread, name = self._end(), self._thread.get(), call_argument(args, kwargs, 1, "kernel_name")
-        if began is not None:
-            row = _make_look_up("triton_code", (began[0], thread.is_found), name, error)
+        thread, name = self._thread.get(), call_argument(args, kwargs, 1, "kernel_name")
+        if began_ns is not None:
+            row = _make_look_up("triton_code", (began_ns, thread.is_found), name, error)
             # The kernel may be a future: `kernels` has how long it took.
             self.emit_event(dataclasses.replace(row, taken_s=None, **self.context.current_columns()))
         if error is not None:
@@ -327,6 +306,7 @@ class CodeCaches(Source):
         elif not thread.is_compiled:
             self._emit_kernel(name, (clock.now_ns(), "process"), outcome="cached")
 
+    @hook(torch_api.KERNEL_COMPILED)
     def _kernel_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, info = call_argument(args, kwargs, 0, "kernel_name"), call_argument(args, kwargs, 1, "info")
         seconds = info["compile_time_us"] / 1e6
@@ -345,16 +325,16 @@ class CodeCaches(Source):
 
     # What a generated module waits for
 
-    def _before_wait(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_wait(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
         scope = call_argument(args, kwargs, 1, "scope")
-        awaited = {n: v for n, v in scope.items() if id(v) in self._ordered or torch_api.is_future(v)}
-        self._thread.get().awaited = awaited
+        return {n: v for n, v in scope.items() if id(v) in self._ordered or torch_api.is_future(v)}
 
-    def _on_awaited(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.KERNELS_AWAITED, before=_before_wait)
+    def _on_awaited(
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, awaited: dict[str, Any] | None
+    ) -> None:
         """If the wait raised, the first kernel that is still a future is the one that failed."""
-        thread = self._thread.get()
-        awaited, thread.awaited = thread.awaited, {}
-        scope = call_argument(args, kwargs, 1, "scope")
+        scope, awaited = call_argument(args, kwargs, 1, "scope"), awaited or {}
         missing = [n for n, v in awaited.items() if torch_api.is_future(v) and scope.get(n) is v] if error else []
         for name, value in awaited.items():
             _, key = self._ordered.pop(id(value), (None, None))
@@ -381,20 +361,8 @@ class CodeCaches(Source):
         duration_s: float | None = None,
         fail_reason: str | None = None,
     ) -> None:
-        time_ns, where = sent
-        self.emit_event(
-            KernelCompile(
-                time_ns=time_ns,
-                duration_s=duration_s,
-                name=name,
-                language="triton",
-                where=where,
-                worker_pid=os.getpid() if where == "process" else None,
-                outcome=outcome,
-                fail_reason=fail_reason,
-                **self._ids(),
-            )
-        )
+        build = Build(*sent, duration_s, fail_reason)
+        self.emit_event(make_kernel_row(name, build, self._ids(), "triton", outcome))
 
 
 def _make_look_up(

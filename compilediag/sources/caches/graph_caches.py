@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar
 
 from ...decode.records.cache_records import (
     NOT_LISTED,
@@ -32,11 +32,12 @@ from ...decode.records.cache_records import (
 )
 from ...events import CacheLookup
 from ...system import clock
+from ..cache_source import CacheSource
 from ..dynamo.torch_api import INSTANT_EVENT
-from ..hooks.own_errors import ErrorColumns, describe_error, error_columns
+from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Callback, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import HookPoint, TorchName, call_argument, require_triton
 from . import torch_api
@@ -52,7 +53,7 @@ def make_trouble(error: BaseException) -> Trouble:
     return Trouble(type(error).__name__, describe_error(error))
 
 
-class GuardedCache(Source):
+class GuardedCache(CacheSource):
     """The hooks that both caches have. `cache` is the name in the rows; the points are those of torch's class of it."""
 
     cache: ClassVar[str]
@@ -60,8 +61,7 @@ class GuardedCache(Source):
     written_point: ClassVar[HookPoint]
     cleared_point: ClassVar[HookPoint]
     needs: ClassVar[tuple[TorchName, ...]] = (
-        *(torch_api.ENTRIES_SEARCHED, torch_api.CACHE_LOGGER, torch_api.REGISTERED_CACHES),
-        *(torch_api.CLEAR_CACHES, torch_api.FRESH_CACHE),
+        *(torch_api.CACHE_LOGGER, torch_api.REGISTERED_CACHES, torch_api.CLEAR_CACHES, torch_api.FRESH_CACHE),
     )
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -70,11 +70,18 @@ class GuardedCache(Source):
         self._open = self.context.cache_records
         self._owner: Any = None
         self._registered: list[Any] = []
+        self._filter = Callback(self, self._read_log)
+        #: Called by torch with all caches that it clears: a fresh cache directory begins or ends.
+        self.cache_clear = Callback(self, self._caches_cleared)
+
+    @classmethod
+    def list_needs(cls) -> list[TorchName]:
+        return [*super().list_needs(), cls.result_point, cls.written_point, cls.cleared_point]
 
     def patches(self) -> list[Patch]:
         self._owner = self.cleared_point.owner()
         return [
-            self.watch(torch_api.ENTRIES_SEARCHED, self._entries_searched),
+            *super().patches(),
             self.watch(self.result_point, self._result_counted),
             self.watch(self.written_point, self._entry_written),
             self.watch(self.cleared_point, self._on_cleared),
@@ -92,21 +99,24 @@ class GuardedCache(Source):
 
     # Open records
 
-    def _begin(self, record: LookUp | CacheStore) -> None:
+    def _begin(self, record: Record) -> Record:
         record.compile_id, record.compile_key = self.context.keys.current()
         record.frame = self.context.frames.get(record.compile_key or "", {})
         self._open.get().append(record)
+        return record
 
-    def _end(self, kind: type[Record]) -> Record | None:
-        """Remove this cache's innermost record of a kind; None if the call began before the watch did."""
+    def before_look_up(self, args: Args, kwargs: Kwargs) -> LookUp:
+        return self._begin(LookUp(self.cache, clock.now_ns()))
+
+    def before_save(self, args: Args, kwargs: Kwargs) -> CacheStore:
+        return self._begin(CacheStore(self.cache, clock.now_ns()))
+
+    def _end(self, record: Record) -> Record:
+        """Remove a record, and what an interrupt has left above it."""
         running = self._open.get()
-        for at in reversed(range(len(running))):
-            record = running[at]
-            if isinstance(record, kind) and record.cache == self.cache:
-                del running[at:]
-                record.duration_s = (clock.now_ns() - record.time_ns) / 1e9
-                return record
-        return None
+        del running[next((at for at, each in enumerate(running) if each is record), len(running)) :]
+        record.duration_s = (clock.now_ns() - record.time_ns) / 1e9
+        return record
 
     def _top(self, kind: type[Record]) -> Record | None:
         """The thread's innermost record, if it is of this cache and kind."""
@@ -115,6 +125,7 @@ class GuardedCache(Source):
 
     # What happens during a look-up or store
 
+    @hook(torch_api.ENTRIES_SEARCHED)
     def _entries_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch has searched the entries of a key."""
         look = self._top(LookUp)
@@ -158,18 +169,10 @@ class GuardedCache(Source):
         else:
             store.trouble = Trouble(type(error).__name__, f"{NOT_WRITTEN}: {describe_error(error)}", is_write=True)
 
-    def _filter(self, record: logging.LogRecord) -> bool:
-        """A log filter that keeps every record. Only the log has the error of an entry that could not be loaded or
-        pickled.
-        """
-        try:
-            if record.exc_info and record.exc_info[1] is not None:
-                self.run_shielded(self._error_logged, str(record.msg), record.exc_info[1])
-        except RecursionError as error:
-            self.escaped.append(error)
-        except BaseException as error:
-            self.handle_escaped(error)
-        return True
+    def _read_log(self, record: logging.LogRecord) -> None:
+        """Only the log has the error of an entry that could not be loaded or pickled."""
+        if record.exc_info and record.exc_info[1] is not None:
+            self._error_logged(str(record.msg), record.exc_info[1])
 
     def _error_logged(self, message: str, error: BaseException) -> None:
         look, store = self._top(LookUp), self._top(CacheStore)
@@ -207,15 +210,6 @@ class GuardedCache(Source):
     def _on_cleared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._emit_clear(f"{self._owner.__name__}.clear()")
 
-    def cache_clear(self) -> None:
-        """Called by torch with all caches that it clears: a fresh cache directory begins or ends."""
-        try:
-            self.run_shielded(self._caches_cleared)
-        except RecursionError as error:
-            self.escaped.append(error)
-        except BaseException as error:
-            self.handle_escaped(error)
-
     def _caches_cleared(self) -> None:
         stage = torch_api.fresh_cache_stage()
         if stage is not None:
@@ -223,17 +217,7 @@ class GuardedCache(Source):
             self._emit_clear(f"fresh_cache {stage}: {what}")
 
     def _emit_clear(self, reason: str) -> None:
-        self.emit_event(
-            CacheLookup(
-                time_ns=clock.now_ns(),
-                cache=self.cache,
-                tier="local",
-                action="clear",
-                outcome="cleared",
-                reason=reason,
-                **self.context.current_columns(),
-            )
-        )
+        self.emit_lookup(self.cache, "local", "clear", "cleared", reason=reason)
 
 
 DISABLED = "fx_graph_cache_disabled"
@@ -247,12 +231,6 @@ class FxGraphCache(GuardedCache):
     result_point = torch_api.FX_RESULT
     written_point = torch_api.FX_WRITTEN
     cleared_point = torch_api.FX_CLEARED
-    needs = (
-        *GuardedCache.needs,
-        *(torch_api.FX_KEY_PREPARED, torch_api.FX_LOOKED_UP, torch_api.FX_SAVED, torch_api.FX_RESULT),
-        *(torch_api.FX_WRITTEN, torch_api.FX_CLEARED, torch_api.FX_KEY_HASHED, torch_api.FILE_WRITTEN),
-        *(torch_api.MODULE_RESTORED, INSTANT_EVENT),
-    )
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -261,31 +239,20 @@ class FxGraphCache(GuardedCache):
         #: The graph whose module torch writes again.
         self._restoring: PerThread[Any] = PerThread(lambda: None)
 
-    def patches(self) -> list[Patch]:
-        return [
-            *super().patches(),
-            self.watch(torch_api.FX_KEY_PREPARED, self._key_prepared),
-            self.watch(torch_api.FX_KEY_HASHED, self._key_hashed),
-            self.watch(torch_api.FX_LOOKED_UP, self._looked_up, self._before_look_up),
-            self.watch(torch_api.FX_SAVED, self._on_saved, self._before_save),
-            self.watch(torch_api.MODULE_RESTORED, self._module_restored, self._before_module),
-            self.watch(torch_api.FILE_WRITTEN, self._file_written),
-            self.watch(INSTANT_EVENT, self._on_announced),
-        ]
-
     # Keys
 
+    @hook(torch_api.FX_KEY_HASHED)
     def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None and error.__cause__ is not None:
             self._key_error.set(describe_error(error.__cause__))
 
+    @hook(torch_api.FX_KEY_PREPARED)
     def _key_prepared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         cause = self._key_error.take()
         if error is None and result[0] is not None:
             return
         look = LookUp(self.cache, clock.now_ns(), outcome="bypass", exception_type="BypassFxGraphCache")
-        self._begin(look)
-        self._end(LookUp)
+        self._end(self._begin(look))
         if error is None:
             why = result[1].get("cache_bypass_reason") or ""
             look.reason = f"{why} ({cause})" if cause else why
@@ -295,14 +262,11 @@ class FxGraphCache(GuardedCache):
 
     # Look-ups
 
-    def _before_look_up(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(LookUp(self.cache, clock.now_ns()))
-
-    def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        look = self._end(LookUp)
+    @hook(torch_api.FX_LOOKED_UP, before=GuardedCache.before_look_up)
+    def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, look: LookUp | None) -> None:
         if look is None:
             return
-        look.key = call_argument(args, kwargs, 0, "key")
+        self._end(look).key = call_argument(args, kwargs, 0, "key")
         if self.detail == "full":
             look.components = call_argument(args, kwargs, 1, "debug_lines")
         if error is not None:
@@ -326,15 +290,12 @@ class FxGraphCache(GuardedCache):
 
     # Stores
 
-    def _before_save(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(CacheStore(self.cache, clock.now_ns()))
-
-    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        store = self._end(CacheStore)
+    @hook(torch_api.FX_SAVED, before=GuardedCache.before_save)
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, store: CacheStore | None) -> None:
         if store is None:
             return
         graph = call_argument(args, kwargs, 1, "compiled_graph")
-        store.key = call_argument(args, kwargs, 0, "key")
+        self._end(store).key = call_argument(args, kwargs, 0, "key")
         store.is_local = bool(call_argument(args, kwargs, 3, "local"))
         store.entry = torch_api.graph_columns(graph)
         if error is not None:
@@ -348,16 +309,16 @@ class FxGraphCache(GuardedCache):
     def _before_module(self, args: Args, kwargs: Kwargs) -> None:
         self._restoring.set(args[0])
 
-    def _module_restored(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.MODULE_RESTORED, before=_before_module)
+    def _module_restored(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         self._restoring.take()
 
+    @hook(torch_api.FILE_WRITTEN)
     def _file_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         graph = self._restoring.get()
         if graph is None:
             return
-        write = CacheStore(self.cache, clock.now_ns(), key=torch_api.graph_key(graph))
-        self._begin(write)
-        self._end(CacheStore)
+        write = self._end(self._begin(CacheStore(self.cache, clock.now_ns(), key=torch_api.graph_key(graph))))
         write.bytes = len(call_argument(args, kwargs, 1, "content"))
         if error is not None:
             write.trouble = make_trouble(error)
@@ -365,6 +326,7 @@ class FxGraphCache(GuardedCache):
 
     # What is only announced
 
+    @hook(INSTANT_EVENT)
     def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == DISABLED:
@@ -395,31 +357,11 @@ class AOTAutogradCache(GuardedCache):
     result_point = torch_api.AOT_RESULT
     written_point = torch_api.AOT_WRITTEN
     cleared_point = torch_api.AOT_CLEARED
-    needs = (
-        *GuardedCache.needs,
-        *(torch_api.AOT_TRIED, torch_api.AOT_LOOKED_UP, torch_api.AOT_SAVED, torch_api.AOT_RESULT),
-        *(torch_api.AOT_WRITTEN, torch_api.AOT_CLEARED, torch_api.AOT_SAVE_FAILED, torch_api.AOT_FIELD_SEARCHED),
-        *(torch_api.AOT_KEY_HASHED, torch_api.AOT_GRAPHS_LOOKED_UP, torch_api.FX_GRAPH_MISS),
-    )
-
-    def patches(self) -> list[Patch]:
-        return [
-            *super().patches(),
-            *self.watch_if_present(torch_api.AOT_RANKS_AGREED, self._ranks_agreed),
-            self.watch(torch_api.AOT_TRIED, self._on_tried, self._before_try),
-            self.watch(torch_api.AOT_KEY_HASHED, self._key_hashed),
-            self.watch(torch_api.AOT_LOOKED_UP, self._looked_up),
-            self.watch(torch_api.AOT_GRAPHS_LOOKED_UP, self._graphs_looked_up),
-            self.watch(torch_api.AOT_SAVED, self._on_saved, self._before_save),
-            self.watch(torch_api.AOT_FIELD_SEARCHED, self._field_searched),
-            self.watch(torch_api.AOT_SAVE_FAILED, self._save_failed),
-        ]
+    needs = (*GuardedCache.needs, torch_api.FX_GRAPH_MISS)
 
     # Look-ups
 
-    def _before_try(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(LookUp(self.cache, clock.now_ns()))
-
+    @hook(torch_api.AOT_KEY_HASHED)
     def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
         if look is None:
@@ -430,6 +372,7 @@ class AOTAutogradCache(GuardedCache):
             look.key = result[0]
             look.components = result[1] if self.detail == "full" else None
 
+    @hook(torch_api.AOT_LOOKED_UP)
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
         if look is None:
@@ -443,11 +386,13 @@ class AOTAutogradCache(GuardedCache):
         elif look.guard is not None:
             look.outcome = "guard_miss"
 
+    @hook(torch_api.AOT_RANKS_AGREED)
     def _ranks_agreed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
         if look is not None and error is None and call_argument(args, kwargs, 0, "local_hit") and not result:
             look.outcome, look.reason = "miss", OTHER_RANK
 
+    @hook(torch_api.AOT_GRAPHS_LOOKED_UP)
     def _graphs_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
         if look is None:
@@ -465,10 +410,11 @@ class AOTAutogradCache(GuardedCache):
             why = f"{why} ({describe_error(cause)})"
         look.outcome, look.reason, look.exception_type = "bypass", why or None, type(error).__name__
 
-    def _on_tried(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        look = self._end(LookUp)
+    @hook(torch_api.AOT_TRIED, before=GuardedCache.before_look_up)
+    def _on_tried(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, look: LookUp | None) -> None:
         if look is None:
             return
+        self._end(look)
         if error is not None:
             if look.reason is None:
                 self._bypass(look, error)
@@ -483,9 +429,7 @@ class AOTAutogradCache(GuardedCache):
 
     # Stores
 
-    def _before_save(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(CacheStore(self.cache, clock.now_ns()))
-
+    @hook(torch_api.AOT_FIELD_SEARCHED)
     def _field_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch has just caught an error of pickling, and searches for the field that cannot be pickled."""
         store, raised = self._top(CacheStore), sys.exc_info()[1]
@@ -493,6 +437,7 @@ class AOTAutogradCache(GuardedCache):
             field = f" (field {result})" if result else ""
             store.trouble = Trouble(type(raised).__name__, f"{NOT_PICKLED}: {describe_error(raised)}{field}")
 
+    @hook(torch_api.AOT_SAVE_FAILED)
     def _save_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch has caught the error of a store."""
         store, raised = self._top(CacheStore), call_argument(args, kwargs, 0, "e")
@@ -503,11 +448,11 @@ class AOTAutogradCache(GuardedCache):
             why = " ".join(str(raised).split()) if store.is_bypass else f"{NOT_SAVED}: {describe_error(raised)}"
             store.trouble = Trouble(type(raised).__name__, why)
 
-    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        store = self._end(CacheStore)
+    @hook(torch_api.AOT_SAVED, before=GuardedCache.before_save)
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, store: CacheStore | None) -> None:
         if store is None:
             return
-        store.key = call_argument(args, kwargs, 0, "key")
+        self._end(store).key = call_argument(args, kwargs, 0, "key")
         columns = torch_api.entry_columns(call_argument(args, kwargs, 1, "entry"))
         taken = [columns.pop(f"{way}_s") for way in ("forward", "backward")]
         store.entry = {**columns, "taken_s": _total(taken)}
@@ -523,24 +468,17 @@ def _total(seconds: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-class TritonBundle(Source):
+class TritonBundle(CacheSource):
     """Compiled kernels that are stored with an FxGraphCache entry, as files and as launchers."""
 
     name = "triton_bundle"
-    needs = (torch_api.BUNDLE_COLLECTED, torch_api.BUNDLE_READ, torch_api.LAUNCHERS_LOADED)
 
     @classmethod
     def probe(cls) -> None:
         super().probe()
         require_triton()
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.BUNDLE_COLLECTED, self._on_collected),
-            self.watch(torch_api.BUNDLE_READ, self._read),
-            self.watch(torch_api.LAUNCHERS_LOADED, self._on_loaded),
-        ]
-
+    @hook(torch_api.BUNDLE_COLLECTED)
     def _on_collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A bundle of files (local), and of launchers that need no triton (memory)."""
         if error is not None:
@@ -552,6 +490,7 @@ class TritonBundle(Source):
         if bundle.static_autotuners:
             self._emit_row("store", "memory", "saved", kernels=len(bundle.static_autotuners))
 
+    @hook(torch_api.BUNDLE_READ)
     def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         bundle = call_argument(args, kwargs, 0, "bundle")
         if error is not None:
@@ -564,6 +503,7 @@ class TritonBundle(Source):
                 there = len(bundle.kernel_artifacts) - len(written)
                 self._emit_row("look_up", "local", "hit", kernels=there, reason="the files already exist")
 
+    @hook(torch_api.LAUNCHERS_LOADED)
     def _on_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         wanted = call_argument(args, kwargs, 1, "static_autotuners") or ()
         if error is not None:
@@ -572,33 +512,8 @@ class TritonBundle(Source):
         if result:
             self._emit_row("look_up", "memory", "hit", kernels=len(result))
         if len(result) < len(wanted):
-            self._emit_row(
-                "look_up",
-                "memory",
-                "failed",
-                kernels=len(wanted) - len(result),
-                reason="the machine code is missing",
-            )
+            missing = len(wanted) - len(result)
+            self._emit_row("look_up", "memory", "failed", kernels=missing, reason="the machine code is missing")
 
-    def _emit_row(
-        self,
-        action: str,
-        tier: str,
-        outcome: str,
-        error: Raised = None,
-        reason: str | None = None,
-        **bundle: Unpack[torch_api.BundleColumns],
-    ) -> None:
-        why: ErrorColumns = {"reason": reason, **error_columns(error)}
-        self.emit_event(
-            CacheLookup(
-                time_ns=clock.now_ns(),
-                cache="triton_bundle",
-                tier=tier,
-                action=action,
-                outcome=outcome,
-                **self.context.current_columns(),
-                **why,
-                **bundle,
-            )
-        )
+    def _emit_row(self, action: str, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
+        self.emit_lookup("triton_bundle", tier, action, outcome, error, **columns)

@@ -36,7 +36,7 @@ from ...system.program import program_name
 from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink
-from ..hooks.source import Source
+from ..hooks.source import Source, hook
 from ..hooks.torch_names import call_argument
 from . import torch_api
 
@@ -279,10 +279,7 @@ class CacheKeys(Source):
     """
 
     name = "keys"
-    needs = (
-        *(torch_api.FX_KEY_HASHED, torch_api.AOT_KEY_HASHED),
-        *(torch_api.TENSOR_METADATA, torch_api.SAVE_CONFIG),
-    )
+    needs = (torch_api.AOT_KEY_HASHED, torch_api.TENSOR_METADATA, torch_api.SAVE_CONFIG)
     details = ("full",)
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -299,8 +296,9 @@ class CacheKeys(Source):
             autograd = self.watch(torch_api.AOT_KEY_LINES, self._autograd_details)
         else:
             autograd = self.watch(torch_api.AOT_KEY_HASHED, self._autograd_key)
-        return [self.watch(torch_api.FX_KEY_HASHED, self._graph_key), autograd]
+        return [*super().patches(), autograd]
 
+    @hook(torch_api.FX_KEY_HASHED)
     def _graph_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
             self._note(result[0], torch_api.graph_constants(call_argument(args, kwargs, 0, "gm")), {})

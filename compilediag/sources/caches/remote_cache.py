@@ -7,9 +7,9 @@ from typing import Any
 
 from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
 from ...system import clock
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink
-from ..hooks.source import Source
+from ..hooks.source import Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
@@ -30,24 +30,11 @@ class RemoteCache(Source):
     """
 
     name = "remote_cache"
-    needs = (
-        *(torch_api.REMOTE_GET, torch_api.REMOTE_PUT, torch_api.BACKEND_GET, torch_api.BACKEND_PUT),
-        torch_api.REDIS_CREATED,
-    )
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._transfer: PerThread[Transfer | None] = PerThread(lambda: None)
         self._open = self.context.cache_records
-
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.REMOTE_GET, self._got, self._before_get),
-            self.watch(torch_api.REMOTE_PUT, self._put, self._before_put),
-            self.watch(torch_api.BACKEND_GET, self._on_received, self._before_transfer),
-            self.watch(torch_api.BACKEND_PUT, self._on_sent, self._before_transfer),
-            self.watch(torch_api.REDIS_CREATED, self._cache_created),
-        ]
 
     def _before_get(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(args, kwargs, is_put=False)
@@ -74,11 +61,13 @@ class RemoteCache(Source):
             transfer.client = torch_api.redis_client(args[0])
             transfer.fetch.is_given_up = transfer.client is None
 
-    def _on_received(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.BACKEND_GET, before=_before_transfer)
+    def _on_received(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         if error is None:
             self._count_bytes(args[0], result)
 
-    def _on_sent(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.BACKEND_PUT, before=_before_transfer)
+    def _on_sent(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         if error is None:
             self._count_bytes(args[0], call_argument(args, kwargs, 2, "data"))
 
@@ -94,7 +83,8 @@ class RemoteCache(Source):
 
     # Outcomes
 
-    def _got(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.REMOTE_GET, before=_before_get)
+    def _got(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         fetch = self._end(error)
         if fetch is None:
             return
@@ -108,7 +98,8 @@ class RemoteCache(Source):
                 look.troubles["remote"] = fetch.trouble
         self.emit(make_fetch_row, fetch)
 
-    def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.REMOTE_PUT, before=_before_put)
+    def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         fetch = self._end(error)
         if fetch is None:
             return
@@ -127,6 +118,7 @@ class RemoteCache(Source):
             fetch.trouble, fetch.is_raised = make_trouble(error), True
         return fetch
 
+    @hook(torch_api.REDIS_CREATED)
     def _cache_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch logs that a cache could not be created (no package redis), and goes on without its remote tier."""
         if error is not None:

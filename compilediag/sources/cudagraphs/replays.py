@@ -9,16 +9,15 @@ import linecache
 import sys
 import time
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...events import CudaGraphAction
 from ...system import clock
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Source, hook
 from ..hooks.threads import PerThread
 from . import torch_api
 from .trees import describe_function, make_action
@@ -53,7 +52,6 @@ class RunningCall:
 
 class Replays(Source):
     name = "replays"
-    needs = (torch_api.REPLAYED,)
     on_request = True
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -68,20 +66,6 @@ class Replays(Source):
         super().probe()
         torch_api.require_cuda()
 
-    def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.REPLAYED, self._on_replayed)]
-
-    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        return {torch_api.TREES: self._tree_patches}
-
-    def _tree_patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.FUNCTION_RUN, self._ran, self._before_run),
-            self.watch(torch_api.REPLAYED_IN_TREE, self._replayed_in_tree),
-            self.watch(torch_api.WARMED_UP, self._on_captured),
-            self.watch(torch_api.RECORDED, self._on_captured),
-        ]
-
     def open(self) -> None:
         self.recorder.counters.append(self)
 
@@ -94,23 +78,27 @@ class Replays(Source):
             call.is_seen = False
         call.depth += 1
 
-    def _ran(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.FUNCTION_RUN, before=_before_run, late=True)
+    def _ran(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         """One call is done; torch starts some of them twice, one inside the other."""
         call = self._call.get()
         call.depth = max(0, call.depth - 1)
         if call.depth == 0 and not call.is_seen and error is None:
-            manager, _, function_id = args
+            manager, function_id = args[0], args[2]
             self._count(manager, function_id, "eager", manager, function_id, None)
 
+    @hook(torch_api.WARMED_UP, torch_api.RECORDED, late=True)
     def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._call.get().is_seen = True
 
+    @hook(torch_api.REPLAYED_IN_TREE, late=True)
     def _replayed_in_tree(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._call.get().is_seen = True
         if error is None:
             manager, node, _ = args
             self._count(node, None, "replays", manager, node.wrapped_function.id, node.id.id)
 
+    @hook(torch_api.REPLAYED)
     def _on_replayed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A replay outside a call of a tree is of a graph that the tree does not own."""
         if self._call.get().depth == 0 and error is None:
@@ -154,7 +142,6 @@ class UserCaptures(Source):
     """CUDA graphs that the user's own code captures: torch.cuda.graph, CUDAGraph.capture_begin and capture_end."""
 
     name = "captures"
-    needs = (torch_api.CAPTURE_STARTS, torch_api.CAPTURE_ENDS)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -165,12 +152,6 @@ class UserCaptures(Source):
     def probe(cls) -> None:
         super().probe()
         torch_api.require_cuda()
-
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.CAPTURE_STARTS, self._on_started, self._before_start),
-            self.watch(torch_api.CAPTURE_ENDS, self._on_ended, self._before_end),
-        ]
 
     def _before_start(self, args: Args, kwargs: Kwargs) -> None:
         capturer = torch_api.find_capturer()
@@ -188,7 +169,8 @@ class UserCaptures(Source):
             },
         }
 
-    def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.CAPTURE_STARTS, before=_before_start)
+    def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         if error is not None and (begun := self._running.get().pop(id(args[0]), None)):
             self.emit(_make_row, begun["known"], "failed", describe_error(error))
 
@@ -198,7 +180,8 @@ class UserCaptures(Source):
             begun["known"]["nodes"] = torch_api.count_nodes()
             begun["broken"] = sys.exc_info()[1]
 
-    def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.CAPTURE_ENDS, before=_before_end)
+    def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun = self._running.get().pop(id(args[0]), None)
         if begun is None:
             return

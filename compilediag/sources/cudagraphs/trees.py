@@ -5,7 +5,6 @@ All hooks are on what happens once: a warm-up, a recording. A replay calls nothi
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 import weakref
@@ -28,11 +27,10 @@ from ...system import clock
 from ..compile_context import CompileContext
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Callback, Source, hook, hook_before
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import HookPoint
 from . import torch_api
 
 #: CompileId objects of the functions of the backend `cudagraphs`, which does not pass them on to the tree.
@@ -90,10 +88,10 @@ PENDING = "outputs of earlier steps still need their backward, so their memory c
 
 class CudaGraphs(Source):
     name = "cudagraphs"
-    needs = (torch_api.CAPTURE_ENDS,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
+        self._filter = Callback(self, self._read_warning)
         #: What is known of the runs that a thread is in.
         self._running: PerThread[list[dict[str, Any]]] = PerThread(list)
         #: Runs in warm-up since the last capture, of each function of each manager.
@@ -104,27 +102,13 @@ class CudaGraphs(Source):
         super().probe()
         torch_api.require_cuda()
 
-    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        return {torch_api.TREES: self._tree_patches}
-
     def open(self) -> None:
         torch_api.trees_logger().addFilter(self._filter)
 
     def close(self) -> None:
         torch_api.trees_logger().removeFilter(self._filter)
 
-    def _tree_patches(self) -> list[Patch]:
-        return [
-            *self.watch_if_present(torch_api.ADDRESSES_COUNTED, self._addresses_counted, self._before_count),
-            *self.watch_if_present(torch_api.WARMUP_EXTENDED, self._warmup_extended),
-            self.watch(torch_api.FUNCTION_WRAPPED, self._on_wrapped),
-            self.watch(torch_api.RECORDED, self._on_recorded, self._before_recording),
-            self.watch(torch_api.WARMED_UP, self._warmed_up, self._before_warm_up),
-            self.watch(torch_api.OUTPUTS_INVALIDATED, _ignore, self._before_invalidation),
-            self.watch(torch_api.START_CHECKED, self._start_checked, self._before_start_check),
-            self.watch(torch_api.CAPTURE_ENDS, _ignore, self._before_capture_end),
-        ]
-
+    @hook(torch_api.FUNCTION_WRAPPED, late=True)
     def _on_wrapped(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if "compile_id" not in kwargs:
             backend_ids[args[0]] = current_compile_id()
@@ -152,12 +136,14 @@ class CudaGraphs(Source):
         }
         begun["broken"] = torch_api.find_broken_invariant(manager, function_id, inputs)
 
+    @hook_before(torch_api.CAPTURE_ENDS)
     def _before_capture_end(self, args: Args, kwargs: Kwargs) -> None:
         begun = self._running.get()
         if begun and "known" in begun[-1]:
             begun[-1]["known"]["nodes"] = torch_api.count_nodes()
 
-    def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.RECORDED, before=_before_recording, late=True)
+    def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun, times = self._end()
         manager, _, function_id = args
         known = {**times, **begun["known"]}
@@ -183,7 +169,8 @@ class CudaGraphs(Source):
         if not begun["again"]:
             begun["sizes"] = changing_sizes(manager, function_id, inputs)
 
-    def _warmed_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.WARMED_UP, before=_before_warm_up, late=True)
+    def _warmed_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun, times = self._end()
         manager, _, function_id = args
         if error is not None:
@@ -197,6 +184,7 @@ class CudaGraphs(Source):
             reason = begun.get("extended", WARMING_UP)
             self._emit(manager, function_id, action="stuck", reason=reason, count=count, **times)
 
+    @hook(torch_api.WARMUP_EXTENDED, late=True)
     def _warmup_extended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Outside of a warm-up the call has no effect."""
         running = self._running.get()
@@ -206,42 +194,38 @@ class CudaGraphs(Source):
     def _runs(self, manager: Any) -> Counter[Any]:
         return self._eager.setdefault(manager, Counter())
 
-    def _before_start_check(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_start_check(self, args: Args, kwargs: Kwargs) -> int | None:
+        """When a check begins of a function that torch has not warned of."""
         manager, function_id = args
-        self._begin()["warned"] = function_id in manager.warned_functions
+        return None if function_id in manager.warned_functions else clock.now_ns()
 
-    def _start_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.START_CHECKED, before=_before_start_check, late=True)
+    def _start_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began_ns: int | None) -> None:
         """torch warns once of a function that can be neither captured nor replayed."""
-        begun, times = self._end()
         manager, function_id = args
-        if not begun["warned"] and function_id in manager.warned_functions:
-            self._emit(manager, function_id, action="stuck", reason=PENDING, time_ns=times["time_ns"])
+        if began_ns is not None and function_id in manager.warned_functions:
+            self._emit(manager, function_id, action="stuck", reason=PENDING, time_ns=began_ns)
 
     # Limits of torch 2.15 after which it goes on in another way
 
-    def _before_count(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin()["demoted"] = torch_api.demoted_inputs(*args[:3])
+    def _before_count(self, args: Args, kwargs: Kwargs) -> tuple[int, set[int]]:
+        return clock.now_ns(), torch_api.demoted_inputs(*args[:3])
 
-    def _addresses_counted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        begun, times = self._end()
+    @hook(torch_api.ADDRESSES_COUNTED, before=_before_count, late=True)
+    def _addresses_counted(
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: tuple[int, set[int]] | None
+    ) -> None:
+        if begun is None:
+            return
         manager, parent, function_id = args[:3]
-        fresh = torch_api.demoted_inputs(manager, parent, function_id) - begun["demoted"]
+        fresh = torch_api.demoted_inputs(manager, parent, function_id) - begun[1]
         if fresh:
             columns = (sorted(fresh), input_names(manager, function_id))
-            known = {"count": torch_api.demotion_limit(manager, function_id), "time_ns": times["time_ns"]}
+            known = {"count": torch_api.demotion_limit(manager, function_id), "time_ns": begun[0]}
             self._emit(manager, function_id, describe_demotion, columns, action="demoted", **known)
 
-    def _filter(self, record: logging.LogRecord) -> bool:
-        """A log filter that keeps every record. Only the log says that new sizes of a function run eagerly."""
-        try:
-            self.run_shielded(self._read_warning, record)
-        except RecursionError as error:
-            self.escaped.append(error)
-        except BaseException as error:
-            self.handle_escaped(error)
-        return True
-
     def _read_warning(self, record: logging.LogRecord) -> None:
+        """Only the log says that new sizes of a function run eagerly."""
         limit = parse_size_limit(record.getMessage()) if "rerecord_limit" in str(record.msg) else None
         if limit is not None:
             key = self.context.keys.guess(limit["compile_id"])
@@ -250,6 +234,7 @@ class CudaGraphs(Source):
 
     # Outputs whose memory a later run reuses
 
+    @hook_before(torch_api.OUTPUTS_INVALIDATED, late=True)
     def _before_invalidation(self, args: Args, kwargs: Kwargs) -> None:
         manager = args[0]
         for node, stacks in torch_api.live_outputs(manager.current_node):
@@ -276,10 +261,6 @@ def _parse_rerecord(broken: torch_api.Broken, names: tuple[str, ...]) -> dict[st
     return {**columns, **(parse_output_stack(alive[0]) if alive else {}), "mismatch": invariant}
 
 
-def _ignore(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-    """Only the state before the call matters."""
-
-
 #: The operations that cannot be captured: torch's reason and the user's stack of each.
 Cuts = list[tuple[str, str | None]]
 TOO_SMALL = "fewer kernels than cudagraph_min_partition_size"
@@ -304,7 +285,7 @@ class CudaGraphSkips(Source):
     """
 
     name = "cudagraph_skips"
-    needs = (torch_api.SKIPS[0], torch_api.GRAPH_BUILT, torch_api.GRAPH_FINISHED)
+    needs = torch_api.SKIPS[:1]
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -314,22 +295,10 @@ class CudaGraphSkips(Source):
     def _thread(self) -> SkipThread:
         return self._per_thread.get()
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.GRAPH_BUILT, self._on_built, self._before_graph),
-            self.watch(torch_api.GRAPH_FINISHED, self._on_finished, self._before_graph),
-        ]
-
-    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        skips = {point.module: functools.partial(self._skip_patches, point) for point in torch_api.SKIPS}
-        return {**skips, torch_api.SCHEDULER: lambda: [self.watch(torch_api.GRAPH_PARTITIONED, self._on_partitioned)]}
-
-    def _skip_patches(self, point: HookPoint) -> list[Patch]:
-        return [self.watch(point, self._on_announced)]
-
     def _current_key(self) -> str | None:
         return self.context.keys.current()[1]
 
+    @hook(*torch_api.SKIPS, late=True)
     def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch says that it skips: at compile time, or at run time from within a tree."""
         self._thread.skips += 1
@@ -353,14 +322,16 @@ class CudaGraphSkips(Source):
         wanted = bool(options.get("cudagraphs"))
         self._thread.begun.append({"skips": self._thread.skips, "wanted": wanted, "mode": _mode(known)})
 
-    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.GRAPH_BUILT, before=_before_graph)
+    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         """A skip that torch counts without a message, since nothing of the graph is on a GPU."""
         begun, graph = self._thread.begun.pop(), args[0]
         reason = graph.disabled_cudagraphs_reason if error is None and graph.cudagraph_info is None else None
         if reason and begun["wanted"] and begun["skips"] == self._thread.skips:
             self._emit_silent(reason, begun["mode"], counted=True)
 
-    def _on_finished(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.GRAPH_FINISHED, before=_before_graph)
+    def _on_finished(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun, graph = self._thread.begun.pop(), args[0]
         key, cuts = self._thread.cuts
         self._thread.cuts = (None, [])
@@ -391,6 +362,7 @@ class CudaGraphSkips(Source):
         else:
             self._emit_silent("no part of the graph can be captured", begun["mode"], counted=False, cuts=cuts)
 
+    @hook(torch_api.GRAPH_PARTITIONED, late=True)
     def _on_partitioned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Which operations cannot be captured, and why; the row is written when the compile is done."""
         if error is not None or not torch_api.is_capture_wanted():

@@ -22,9 +22,9 @@ from ...events import Calls
 from ...system import clock
 from ...system.interrupts import pass_on
 from ..compile_context import code_columns
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import MAX_ERRORS, Source
+from ..hooks.source import MAX_ERRORS, Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import Unavailable, call_argument
 from . import torch_api
@@ -212,7 +212,7 @@ DEPTH = 40
 
 class CompiledCalls(Source):
     name = "calls"
-    needs = (torch_api.CONVERSION_RESULT, torch_api.METRICS_RECORDED, *torch_api.FOR_CALLS)
+    needs = torch_api.FOR_CALLS
     on_request = True
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -227,16 +227,10 @@ class CompiledCalls(Source):
         require_monitoring()
         super().probe()
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.CONVERSION_RESULT, self._got_result),
-            self.watch(torch_api.METRICS_RECORDED, self._on_compiled),
-        ]
-
     def open(self) -> None:
         """Start, with what was compiled before."""
-        for hook in self._counter.hooks():
-            torch_api.leave_alone(hook)
+        for code in self._counter.hooks():
+            torch_api.leave_alone(code)
         self._counter.begin(torch_api.FRAME_CALLBACK.get_loaded())
         for code in torch_api.compiled_codes():
             entries = torch_api.entries_of(code)
@@ -252,6 +246,7 @@ class CompiledCalls(Source):
 
     # What is compiled during the watch
 
+    @hook(torch_api.CONVERSION_RESULT)
     def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """The result of a conversion: if it is an entry, its code runs next."""
         entry = getattr(args[0], "guarded_code", None)
@@ -261,6 +256,7 @@ class CompiledCalls(Source):
             self.context.keys.assign(entry.compile_id)
             self._count(entry.code, False, entry.compile_id, code)
 
+    @hook(torch_api.METRICS_RECORDED)
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A compile is over: its time is not part of a call, and if it made no entry the function itself runs next."""
         metrics = call_argument(args, kwargs, 0, "c")

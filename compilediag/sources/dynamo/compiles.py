@@ -26,9 +26,9 @@ from ...events import Compile
 from ...system import clock
 from ..compile_context import code_columns
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import MAX_WAITING, EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument
 from . import torch_api
@@ -125,25 +125,18 @@ class Compiles(Source):
     """
 
     name = "compiles"
-    needs = (torch_api.METRICS_RECORDED, torch_api.COMPILE_CONTEXT)
+    needs = (torch_api.COMPILE_CONTEXT,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: Id and key of what `aot_compile` captured last in this thread.
         self._captured: PerThread[tuple[str | None, str | None]] = PerThread(lambda: (None, None))
-        #: When the captures of `torch.compiler.precompile` began that a thread is in.
-        self._begun: PerThread[list[int]] = PerThread(list)
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.METRICS_RECORDED, self._on_recorded),
-            *self.watch_if_present(torch_api.CAPTURE, _ignore, self._before_capture_ahead),
-            *self.watch_if_present(torch_api.PRECOMPILED, self._on_captured, self._before_capture),
-        ]
-
+    @hook_before(torch_api.CAPTURE, optional=True)
     def _before_capture_ahead(self, args: Args, kwargs: Kwargs) -> None:
         self._captured.set(self.context.keys.current())
 
+    @hook(torch_api.METRICS_RECORDED)
     def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = call_argument(args, kwargs, 0, "c")
         if metrics.compile_id is None and metrics.co_name is None and self._add_compiled_ahead(metrics):
@@ -174,11 +167,13 @@ class Compiles(Source):
         event = make_compile(_correct_times(vars(metrics)), known, key)
         return [] if event is None else [event]
 
-    def _before_capture(self, args: Args, kwargs: Kwargs) -> None:
-        self._begun.get().append(clock.now_ns())
+    def _before_capture(self, args: Args, kwargs: Kwargs) -> int:
+        return clock.now_ns()
 
-    def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        time_ns = self._begun.get().pop()
+    @hook(torch_api.PRECOMPILED, before=_before_capture)
+    def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, time_ns: int | None) -> None:
+        if time_ns is None:
+            return
         row = Compile(
             time_ns=time_ns,
             duration_s=(clock.now_ns() - time_ns) / 1e9,
@@ -192,10 +187,6 @@ class Compiles(Source):
             **torch_api.describe_capture(args[0]),
         )
         self.emit_event(row)
-
-
-def _ignore(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-    """What is needed of the call was read before it."""
 
 
 def _correct_times(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -274,7 +265,7 @@ class Phases(Source):
     """torch announces the start and end of everything that it times. Also: what compiles just now."""
 
     name = "phases"
-    needs = (torch_api.EVENT_START, torch_api.EVENT_END, torch_api.COMPILE_CONTEXT)
+    needs = (torch_api.COMPILE_CONTEXT,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -285,12 +276,6 @@ class Phases(Source):
     def open(self) -> None:
         self.recorder.counters.append(self)
         self._stacks = self.context.stacks
-
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.EVENT_START, self._on_started),
-            self.watch(torch_api.EVENT_END, self._on_ended),
-        ]
 
     def close(self) -> None:
         self.recorder.release(self)
@@ -313,6 +298,7 @@ class Phases(Source):
     # The two hooks run some twenty times per compile, when nothing of ours is in the processor's caches: they are
     # cheap because they touch little.
 
+    @hook(torch_api.EVENT_START)
     def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, time_ns, metadata = args[1], clock.convert(args[2]), args[3]
         progress, thread = self.recorder.progress, get_ident()
@@ -338,6 +324,7 @@ class Phases(Source):
         elif running.frames:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
 
+    @hook(torch_api.EVENT_END)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, end_ns = args[1], clock.convert(args[2])
         progress, thread = self.recorder.progress, get_ident()
@@ -396,11 +383,9 @@ class GraphBreaks(Source):
     """torch creates one reason per break, with the user's stack."""
 
     name = "graph_breaks"
-    needs = (torch_api.GRAPH_BREAK, torch_api.COMPILE_CONTEXT)
+    needs = (torch_api.COMPILE_CONTEXT,)
 
-    def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.GRAPH_BREAK, self._broke)]
-
+    @hook(torch_api.GRAPH_BREAK)
     def _broke(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         reason = args[0]
         if reason.graph_break:
@@ -421,11 +406,9 @@ class DynamicDecisions(Source):
     """Automatic dynamic shapes: which input or attribute torch made dynamic by itself, and why."""
 
     name = "dynamic"
-    needs = (torch_api.INSTANT_EVENT, torch_api.COMPILE_CONTEXT)
+    needs = (torch_api.COMPILE_CONTEXT,)
 
-    def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.INSTANT_EVENT, self._on_announced)]
-
+    @hook(torch_api.INSTANT_EVENT)
     def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == AUTOMATIC_DYNAMIC and metadata:

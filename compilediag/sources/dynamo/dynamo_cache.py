@@ -8,41 +8,25 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from typing import Any, TypedDict
+from typing import Any
 
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...system import clock
+from ..cache_source import CacheSource
 from ..compile_context import OwnerColumns, code_columns
-from ..hooks.own_errors import error_columns
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
 
+CACHE = "dynamo_code"
+#: The longest reason of a conversion that failed.
 MAX_REASON = 500
 #: Conversions of a thread that started and whose end was not seen.
 MAX_OPEN = 16
-
-
-class _Cache(TypedDict):
-    """Which cache a row is about."""
-
-    cache: str
-    tier: str
-
-
-_OF_DYNAMO: _Cache = {"cache": "dynamo_code", "tier": "memory"}
-
-
-class ConversionEnd(TypedDict):
-    """How a conversion ended."""
-
-    outcome: str
-    reason: str | None
-    exception_type: str | None
 
 
 @dataclasses.dataclass(slots=True)
@@ -59,40 +43,20 @@ class Conversion:
     result: Any = None
 
 
-class DynamoCache(Source):
+class DynamoCache(CacheSource):
     name = "dynamo_cache"
-    needs = (
-        *(torch_api.CACHE_ENTRIES, torch_api.CONVERSION_STARTS, torch_api.CONVERSION_RESULT, torch_api.LIMIT_CHECK),
-        *(torch_api.METRICS_RECORDED, torch_api.ENTRY_INVALIDATED, *torch_api.RESET_CODE),
-        *(torch_api.PACKAGE_WRITTEN, torch_api.PACKAGE_READ, torch_api.PACKAGE_LOOKED_UP),
-    )
+    needs = (torch_api.CACHE_ENTRIES,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: The thread's conversions, nested where compiles are.
         self._open: PerThread[list[Conversion]] = PerThread(list)
-        #: The columns of the entry whose guarded object is just now gone.
-        self._dying: PerThread[OwnerColumns | None] = PerThread(lambda: None)
-        #: The columns of the entries of the code that is just now reset.
-        self._leaving: PerThread[list[OwnerColumns]] = PerThread(list)
         #: Key of the package that was read, and the error.
         self._read: PerThread[tuple[str | None, Raised]] = PerThread(lambda: (None, None))
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.CONVERSION_STARTS, self._conversion_started),
-            self.watch(torch_api.LIMIT_CHECK, self._limit_checked),
-            self.watch(torch_api.CONVERSION_RESULT, self._got_result),
-            self.watch(torch_api.METRICS_RECORDED, self._on_compiled),
-            self.watch(torch_api.ENTRY_INVALIDATED, self._on_invalidated, self._before_invalidation),
-            *(self.watch(point, self._reset, self._before_reset) for point in torch_api.RESET_CODE),
-            self.watch(torch_api.PACKAGE_LOOKED_UP, self._package_looked_up, self._before_package_look_up),
-            self.watch(torch_api.PACKAGE_READ, self._package_read),
-            self.watch(torch_api.PACKAGE_WRITTEN, self._package_written),
-        ]
-
     # Look-ups that failed, and their results
 
+    @hook(torch_api.CONVERSION_STARTS)
     def _conversion_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         code = torch_api.converted_code()
         if code is not None:
@@ -100,6 +64,7 @@ class DynamoCache(Source):
             running.append(Conversion(clock.now_ns(), code, len(torch_api.looked_up_entries(code))))
             del running[:-MAX_OPEN]
 
+    @hook(torch_api.LIMIT_CHECK)
     def _limit_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """The conversion gets as far as compiling, or would if no limit was reached."""
         running = self._open.get()
@@ -109,6 +74,7 @@ class DynamoCache(Source):
             running[-1].compile_key = self.context.keys.assign(compile_id)
             running[-1].limit = result[1] if result[0] else None
 
+    @hook(torch_api.CONVERSION_RESULT)
     def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch skips the frame without a compile, or has compiled it and may still fail: the metrics come last."""
         running = self._open.get()
@@ -120,6 +86,7 @@ class DynamoCache(Source):
             if args[0].apply_to_code:  # Else the frame is looked up again at each call, and skipped each time.
                 self._emit_conversion(done, "bypass", _why_skipped(args[0]))
 
+    @hook(torch_api.METRICS_RECORDED)
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics, running = call_argument(args, kwargs, 0, "c"), self._open.get()
         key = self.context.keys.match(metrics.compile_id)
@@ -140,8 +107,8 @@ class DynamoCache(Source):
             "compile_key": done.compile_key,
             **code_columns(done.code),
         }
-        end: ConversionEnd = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
-        self.emit(_make_conversion_rows, owner, done.time_ns, clock.now_ns(), done.entries, end)
+        end = (outcome, reason, exception_type)
+        self.emit(_make_conversion_rows, owner, done.time_ns, clock.now_ns(), done.entries, *end)
 
     # Entries that go
 
@@ -152,59 +119,50 @@ class DynamoCache(Source):
             **code_columns(entry.code),
         }
 
-    def _before_invalidation(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_invalidation(self, args: Args, kwargs: Kwargs) -> OwnerColumns | None:
         guards = None if torch_api.interpreter_exits() else torch_api.entry_guards(args[0])
         entry = getattr(guards, "cache_entry", None)
-        self._dying.set(None if entry is None else self._entry_columns(entry))
+        return None if entry is None else self._entry_columns(entry)
 
-    def _on_invalidated(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        entry = self._dying.take()
+    @hook(torch_api.ENTRY_INVALIDATED, before=_before_invalidation)
+    def _on_invalidated(
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entry: OwnerColumns | None
+    ) -> None:
         if entry is not None and torch_api.entry_guards(args[0]) is None:
-            gone = call_argument(args, kwargs, 1, "obj_str")
-            self.emit(_make_drop_rows, [entry], clock.now_ns(), "evicted", f"its guards refer to {gone}, which is gone")
+            why = f"its guards refer to {call_argument(args, kwargs, 1, 'obj_str')}, which is gone"
+            self.emit_lookup(CACHE, "memory", "clear", "evicted", owner=entry, reason=why)
 
-    def _before_reset(self, args: Args, kwargs: Kwargs) -> None:
-        code = call_argument(args, kwargs, 0, "code")
-        self._leaving.set([self._entry_columns(entry) for entry in torch_api.entries_of(code)])
+    def _before_reset(self, args: Args, kwargs: Kwargs) -> list[OwnerColumns]:
+        return [self._entry_columns(entry) for entry in torch_api.entries_of(call_argument(args, kwargs, 0, "code"))]
 
-    def _reset(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        entries = self._leaving.take()
-        if entries and error is None:
-            self.emit(_make_drop_rows, entries, clock.now_ns(), "cleared", "the function was reset")
+    @hook(*torch_api.RESET_CODE, before=_before_reset)
+    def _reset(
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entries: list[OwnerColumns] | None
+    ) -> None:
+        for entry in () if error is not None else entries or ():
+            self.emit_lookup(CACHE, "memory", "clear", "cleared", owner=entry, reason="the function was reset")
 
     # Packages on disk
 
     def _before_package_look_up(self, args: Args, kwargs: Kwargs) -> None:
         self._read.set((None, None))
 
+    @hook(torch_api.PACKAGE_READ)
     def _package_read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._read.set((call_argument(args, kwargs, 1, "key"), error))
 
-    def _package_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    @hook(torch_api.PACKAGE_LOOKED_UP, before=_before_package_look_up)
+    def _package_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         key, read_error = self._read.take()
         outcome = "failed" if error or read_error else "miss" if result is None else "hit"
         code = getattr(call_argument(args, kwargs, 1, "fn"), "__code__", None)
-        function = self.context.function_columns(None) if code is None else code_columns(code)
-        owner: OwnerColumns = {"compile_id": None, "compile_key": None, **function}
-        self._emit_package("look_up", outcome, key, error or read_error, owner)
+        owner = self.context.function_columns(None) if code is None else code_columns(code)
+        self.emit_lookup(CACHE, "local", "look_up", outcome, error or read_error, owner, key=key)
 
+    @hook(torch_api.PACKAGE_WRITTEN)
     def _package_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key = call_argument(args, kwargs, 2, "path")
-        self._emit_package("store", "failed" if error else "saved", key, error, self.context.current_columns())
-
-    def _emit_package(self, action: str, outcome: str, key: str | None, error: Raised, owner: OwnerColumns) -> None:
-        self.emit_event(
-            CacheLookup(
-                time_ns=clock.now_ns(),
-                cache="dynamo_code",
-                tier="local",
-                action=action,
-                outcome=outcome,
-                key=key,
-                **owner,
-                **error_columns(error, MAX_REASON),
-            )
-        )
+        self.emit_lookup(CACHE, "local", "store", "failed" if error else "saved", error, key=key)
 
 
 def _find_outcome(done: Conversion, metrics: Any) -> tuple[str, str | None, str | None]:
@@ -228,50 +186,35 @@ def _make_conversion_rows(
     start: int,
     end: int,
     entries: int,
-    store: ConversionEnd,
+    outcome: str,
+    reason: str | None,
+    exception_type: str | None,
 ) -> Made:
-    """The miss, and its result."""
+    """The miss, and its result. One is made at each compile, so it is made in the writer's thread."""
     missed = f"{entries} entries, none of which fits" if entries > 1 else "one entry, which does not fit"
-    taken_s = (end - start) / 1e9 if store["outcome"] == "saved" else None
     why = missed if entries else "no entry yet"
+    taken_s = (end - start) / 1e9 if outcome == "saved" else None
+    common: dict[str, Any] = {"cache": CACHE, "tier": "memory", **owner}
+    result = {**common, "outcome": outcome, "reason": reason, "exception_type": exception_type, "taken_s": taken_s}
     return [
-        CacheLookup(time_ns=start, action="look_up", outcome="miss", reason=why, **_OF_DYNAMO, **owner),
-        CacheLookup(time_ns=end, action="store", taken_s=taken_s, **store, **_OF_DYNAMO, **owner),
-    ]
-
-
-def _make_drop_rows(entries: list[OwnerColumns], time_ns: int, outcome: str, reason: str) -> Made:
-    return [
-        CacheLookup(
-            time_ns=time_ns,
-            action="clear",
-            outcome=outcome,
-            reason=reason,
-            **_OF_DYNAMO,
-            **entry,
-        )
-        for entry in entries
+        CacheLookup(time_ns=start, action="look_up", outcome="miss", reason=why, **common),
+        CacheLookup(time_ns=end, action="store", **result),
     ]
 
 
 OFF = {"outcome": "disabled", "reason": "automatic_dynamic_local_pgo is off"}
 
 
-class Profiles(Source):
+class Profiles(CacheSource):
     """Profile-guided optimization: which sizes an earlier run of this job found to vary, read and written on disk.
 
     It needs a job id (`TORCH_COMPILE_JOB_ID`). Its remote tier is one of the remote caches.
     """
 
     name = "pgo"
-    needs = (torch_api.PROFILE_PATH, torch_api.PROFILE_READ, torch_api.PROFILE_WRITTEN)
+    needs = (torch_api.PROFILE_PATH,)
 
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.PROFILE_READ, self._read),
-            self.watch(torch_api.PROFILE_WRITTEN, self._on_written),
-        ]
-
+    @hook(torch_api.PROFILE_READ)
     def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch asks once per process, or once after `reset`; it treats a file that it cannot read as missing."""
         key = call_argument(args, kwargs, 0, "cache_key")
@@ -287,12 +230,11 @@ class Profiles(Source):
             columns = {"outcome": "hit", "bytes": size}
         self._emit_row("look_up", key, error, columns)
 
+    @hook(torch_api.PROFILE_WRITTEN)
     def _on_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         columns = {"outcome": "saved", "bytes": result[1]} if result is not None else OFF
         self._emit_row("store", call_argument(args, kwargs, 0, "cache_key"), error, columns)
 
     def _emit_row(self, action: str, key: str, error: Raised, columns: dict[str, Any]) -> None:
-        if error is not None:
-            columns = {"outcome": "failed", **error_columns(error)}
-        row = {"cache": "pgo", "tier": "local", "action": action, "key": key, **columns}
-        self.emit_event(CacheLookup(time_ns=clock.now_ns(), **row, **self.context.current_columns()))
+        columns = columns if error is None else {"outcome": "failed"}
+        self.emit_lookup("pgo", "local", action, error=error, key=key, **columns)

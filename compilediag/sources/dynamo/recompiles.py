@@ -30,9 +30,9 @@ from ..guards.guard_scope import GuardScope, count_mismatches, read_properties
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..guards.guard_walk import complete
 from ..guards.torch_api import FOR_GUARDS, without_torch_function
-from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Source, hook
 from ..hooks.threads import is_torch_file
 from . import torch_api
 
@@ -46,19 +46,17 @@ Age = tuple[bool, int]
 
 class Recompiles(Source):
     name = "recompiles"
-    needs = (torch_api.ALL_ENTRIES_FAILED, torch_api.COMPILE_CONTEXT, *FOR_GUARDS)
+    needs = (torch_api.COMPILE_CONTEXT, *FOR_GUARDS)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: By the id of the code and the region, whose entries are separate.
         self._indexes: dict[tuple[int, int | None], tuple[types.CodeType, EntryIndex]] = {}
 
-    def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.ALL_ENTRIES_FAILED, self._all_failed)]
-
     def close(self) -> None:
         self._indexes.clear()
 
+    @hook(torch_api.ALL_ENTRIES_FAILED)
     def _all_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         chain, frame, *_ = args
         if torch_api.was_asked_before(args, kwargs):

@@ -22,7 +22,7 @@ from ...system import clock
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Source, hook
 from ..hooks.threads import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, is_frame_of
 from . import torch_api
@@ -229,10 +229,7 @@ class Comparison(NamedTuple):
 
 class Refusals(Source):
     name = "refusals"
-    needs = (
-        *(torch_api.SET_STANCE, torch_api.STANCE, torch_api.GUARDS_COMPARED, *dict.fromkeys(_WATCHED.values())),
-        *(AOT_COMPILE, CAPTURE, TRACED_FUNCTION),
-    )
+    needs = (*(torch_api.STANCE, *dict.fromkeys(_WATCHED.values()), AOT_COMPILE, CAPTURE, TRACED_FUNCTION),)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -240,12 +237,6 @@ class Refusals(Source):
         self._of_stance: list[Patch] = []
         self._tallies = RefusalTallies()
         self._due = 0.0
-
-    def patches(self) -> list[Patch]:
-        return [
-            self.watch(torch_api.SET_STANCE, self._stance_set),
-            self.watch(torch_api.GUARDS_COMPARED, self._guards_compared),
-        ]
 
     def open(self) -> None:
         """Start, with the stance that was set before."""
@@ -258,6 +249,7 @@ class Refusals(Source):
 
     # The stance
 
+    @hook(torch_api.SET_STANCE)
     def _stance_set(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None and self.is_open:
             self._follow_stance(find_user_line())
@@ -321,6 +313,7 @@ class Refusals(Source):
         if result is not None and len(result) == 1 and not is_torch_file(code.co_filename):
             self._note(code, None)
 
+    @hook(torch_api.GUARDS_COMPARED)
     def _guards_compared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch asks which guard failed: code that was compiled ahead of time then raises."""
         code = torch_api.refused_ahead() if result is not None and not result.result else None

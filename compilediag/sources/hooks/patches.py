@@ -23,14 +23,15 @@ Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 #: What a call raised; None if it did not.
 Raised = BaseException | None
-#: Called after a watched call: with its arguments, its result (None if it raised) and what it raised.
-Observer = Callable[[Args, Kwargs, Any, Raised], None]
-#: Called before a watched call, for what the call destroys.
-Before = Callable[[Args, Kwargs], None]
+#: Called after a watched call: with its arguments, its result (None if it raised) and what it raised; where there is a
+#: `Before`, also with what that returned, None if it was not called or failed.
+Observer = Callable[..., None]
+#: Called before a watched call, with its arguments.
+Before = Callable[[Args, Kwargs], Any]
 
 
 class Patch:
-    """`owner.name`, a function or method of torch, observed after each call, and before it if need be.
+    """`owner.name`, a function or method of torch, observed after each call, before it, or both.
 
     The program's own call happens exactly once, and its result or exception passes through. `shield` runs the
     observer (see `Source.run_shielded`); if the shield itself raises, `handle` gets the error and raises it
@@ -45,8 +46,8 @@ class Patch:
         self,
         owner: Any,
         name: str,
-        observe: Observer,
-        shield: Callable[..., None],
+        observe: Observer | None,
+        shield: Callable[..., Any],
         fail: Callable[[BaseException], object],
         handle: Callable[[BaseException], None],
         before: Before | None = None,
@@ -55,6 +56,7 @@ class Patch:
         self.name = name
         self.is_live = False
         self._observe, self._shield, self._before = observe, shield, before
+        self._not_begun = () if before is None else (None,)
         self._fail, self._handle = fail, handle
         self._original = skip_inert(vars(owner)[name])
         self._function = self._wrap(_function_of(self._original))
@@ -64,9 +66,10 @@ class Patch:
         # Near the limit of recursion the call of the shield itself can raise.
         @functools.wraps(original)
         def watch_call(*args: Any, **kwargs: Any) -> Any:
+            begun: tuple[Any, ...] = self._not_begun
             if self.is_live and self._before is not None:
                 try:
-                    self._shield(self._before, args, kwargs)
+                    begun = (self._shield(self._before, args, kwargs),)
                 except RecursionError as failure:
                     self._fail(failure)
                 except BaseException as failure:
@@ -74,17 +77,17 @@ class Patch:
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
-                if self.is_live:
+                if self.is_live and self._observe is not None:
                     try:
-                        self._shield(self._observe, args, kwargs, None, error)
+                        self._shield(self._observe, args, kwargs, None, error, *begun)
                     except RecursionError as failure:
                         self._fail(failure)
                     except BaseException as failure:
                         self._handle(failure)
                 raise
-            if self.is_live:
+            if self.is_live and self._observe is not None:
                 try:
-                    self._shield(self._observe, args, kwargs, result, None)
+                    self._shield(self._observe, args, kwargs, result, None, *begun)
                 except RecursionError as failure:
                     self._fail(failure)
                 except BaseException as failure:
@@ -106,7 +109,7 @@ class Patch:
         with contextlib.suppress(ValueError):
             _installed.remove(self)
         # Who keeps the wrapper does not keep the recording.
-        self._observe, self._shield, self._before = _ignore, _ignore, None
+        self._observe = self._shield = self._before = _ignore
 
     def passes_on_to(self, function: Any) -> Any:
         """What `function` calls, if it is this patch's wrapper and without effect; else None."""

@@ -7,7 +7,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar
+from types import FunctionType, MethodType
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ...events import Event, SourceStatus
 from ...system import clock
@@ -21,17 +22,70 @@ from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, requ
 
 #: After so many errors of its own a source switches itself off.
 MAX_ERRORS = 5
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Hook(NamedTuple):
+    """A function of torch, and the methods of a source that are called after and before its calls.
+
+    `late`: it is watched once torch has imported its module. `optional`: the source works without it too. `full`: it is
+    watched in `full` only.
+    """
+
+    point: HookPoint
+    observe: Callable[..., None] | None
+    before: Callable[..., Any] | None
+    late: bool
+    optional: bool
+    full: bool
+
+    def is_wanted(self, detail: str) -> bool:
+        """True if it is watched in this torch."""
+        return (detail == "full" or not self.full) and (not self.optional or self.point.exists())
+
+
+def hook(
+    *points: HookPoint,
+    before: Callable[..., Any] | None = None,
+    late: bool = False,
+    optional: bool = False,
+    full: bool = False,
+) -> Callable[[Method], Method]:
+    """The method is called after each call of these functions: `method(args, kwargs, result, error)`; see `Hook`.
+
+    `before` is a method that is called before, as `before(args, kwargs)`; what it returns is the fifth argument.
+    """
+
+    def mark(method: Method) -> Method:
+        rows = [Hook(point, method, before, late, optional or not point.required, full) for point in points]
+        vars(method)["hooks"] = [*vars(method).get("hooks", ()), *rows]
+        return method
+
+    return mark
+
+
+def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) -> Callable[[Method], Method]:
+    """The method is called before each call of these functions, as `method(args, kwargs)`; nothing is after it."""
+
+    def mark(method: Method) -> Method:
+        vars(method)["hooks"] = [Hook(point, None, method, late, optional, False) for point in points]
+        return method
+
+    return mark
 
 
 class Source:
-    """One family of hooks. A subclass gives `name`, `needs`, `patches` and, if it needs more, `open` and `close`.
+    """One family of hooks. A subclass gives `name`, methods with `hook`, `needs` and, if it needs more, `open` and
+    `close`.
 
-    `needs` are the names of torch without which it cannot work. `details` are the levels of detail at which it works;
-    one that is `on_request` works only if it is requested.
+    `needs` are the other names of torch without which it cannot work; those of `late_needs` are looked up with the late
+    hooks of their module. `details` are the levels of detail at which it works; one that is `on_request` works only if
+    it is requested.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[TorchName, ...]] = ()
+    late_needs: ClassVar[tuple[TorchName, ...]] = ()
     details: ClassVar[tuple[str, ...]] = ("lean", "full")
     on_request: ClassVar[bool] = False
 
@@ -61,15 +115,41 @@ class Source:
         """Unavailable with a reason if the installed torch lacks what this source needs; NothingToWatch if that is no
         loss, since what it watches cannot happen here.
         """
-        require(cls.needs)
+        require(cls.list_needs())
+
+    @classmethod
+    def list_hooks(cls) -> list[Hook]:
+        """The hooks of all methods."""
+        methods = [method for base in cls.__mro__ for method in vars(base).values() if isinstance(method, FunctionType)]
+        return [each for method in methods for each in vars(method).get("hooks", ())]
+
+    @classmethod
+    def list_needs(cls) -> list[TorchName]:
+        """The names of torch without which the source cannot work."""
+        return [*cls.needs, *(each.point for each in cls.list_hooks() if not (each.late or each.optional))]
 
     def patches(self) -> list[Patch]:
         """The hooks, not yet installed. Unavailable if torch lacks one of the functions."""
-        return []
+        return self._make_patches([each for each in self.list_hooks() if not each.late])
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         """Hooks for modules that torch may import later: module -> a function that gives them once it is imported."""
-        return {}
+        modules = dict.fromkeys(each.point.module for each in self.list_hooks() if each.late)
+        return {module: functools.partial(self._make_late_patches, module) for module in modules}
+
+    def _make_late_patches(self, module: str) -> list[Patch]:
+        require(name for name in self.late_needs if name.module == module)
+        return self._make_patches([each for each in self.list_hooks() if each.late and each.point.module == module])
+
+    def _make_patches(self, hooks: list[Hook]) -> list[Patch]:
+        return [
+            self.watch(each.point, self._bind(each.observe), self._bind(each.before))
+            for each in hooks
+            if each.is_wanted(self.detail)
+        ]
+
+    def _bind(self, method: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        return None if method is None else MethodType(method, self)
 
     def open(self) -> None:
         """Install what is no patch."""
@@ -80,15 +160,11 @@ class Source:
     def notice(self, error: BaseException) -> None:
         """An exception of the user's program is about to leave the watched code."""
 
-    def watch(self, point: HookPoint, observe: Observer, before: Before | None = None) -> Patch:
+    def watch(self, point: HookPoint, observe: Observer | None, before: Before | None = None) -> Patch:
         """A hook on a function of torch. Unavailable if that is missing, no function, or has other parameters."""
         point.require_value()
         handlers = self.escaped.append, self.handle_escaped
         return Patch(point.owner(), point.name, observe, self.run_shielded, *handlers, before)
-
-    def watch_if_present(self, point: HookPoint, observe: Observer, before: Before | None = None) -> list[Patch]:
-        """A hook on a function that some torch versions lack; none where it is missing."""
-        return [self.watch(point, observe, before)] if point.exists() else []
 
     def begin(self, requested: bool = False) -> None:
         """Install everything; on failure nothing stays, and the status says why. Raises nothing of ours."""
@@ -191,16 +267,16 @@ class Source:
         """Hand over an event that is complete."""
         self.recorder.put(self, _as_is, event)
 
-    def run_shielded(self, observe: Callable[..., None], *args: Any) -> None:
-        """Call one of our own hooks: its time is counted, and nothing that it raises leaves it.
+    def run_shielded(self, observe: Callable[..., Any], *args: Any) -> Any:
+        """What one of our own hooks returns: its time is counted, and nothing that it raises leaves it, but None.
 
         A hook that could not be removed has no effect after the recording. Interrupts of the program leave it.
         """
         if self.recorder.is_ended:
-            return
-        begin = time.perf_counter_ns()
+            return None
+        found, begin = None, time.perf_counter_ns()
         try:
-            observe(*args)
+            found = observe(*args)
         except Exception as error:
             try:
                 pass_on(error)
@@ -208,6 +284,7 @@ class Source:
             except (MemoryError, RecursionError) as worse:
                 self.handle_escaped(worse)
         self.overhead_ns += time.perf_counter_ns() - begin
+        return found
 
     def handle_escaped(self, error: BaseException) -> None:
         """Handle what has left `run_shielded`: raise an interrupt again, count anything else at the next status."""
@@ -260,3 +337,19 @@ class Source:
 
 def _as_is(event: Event) -> Made:
     return event
+
+
+class Callback:
+    """A method of a source that others call, not a `Patch`. It returns True, as a filter that keeps each log record."""
+
+    def __init__(self, source: Source, observe: Callable[..., Any]):
+        self._source, self._observe = source, observe
+
+    def __call__(self, *args: Any) -> bool:
+        try:
+            self._source.run_shielded(self._observe, *args)
+        except RecursionError as error:
+            self._source.escaped.append(error)
+        except BaseException as error:
+            self._source.handle_escaped(error)
+        return True
