@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import compilediag as cd
@@ -79,6 +81,7 @@ def test_no_operator_runs_while_failing_guards_are_found(monkeypatch):
         recompiles = type(find_source("recompiles"))
     original = recompiles._all_failed
 
+    @functools.wraps(original)
     def without_operators(self, *args):
         with NoOperators():
             original(self, *args)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ...events import Event, SourceStatus
@@ -149,7 +149,7 @@ class Source:
         ]
 
     def _bind(self, method: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        return None if method is None else MethodType(method, self)
+        return None if method is None else getattr(self, method.__name__)
 
     def open(self) -> None:
         """Install what is no patch."""
