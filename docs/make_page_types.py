@@ -26,7 +26,13 @@ export type Cells = [id: number, ...values: any[]];
 """
 ROWS = "// Rows: docs/tables.md says what each column means. Times are Unix milliseconds. A missing value is null.\n"
 #: What the browser gets: everything else is a part of these.
-ROOTS = (page_types.PagePatch, page_types.PackedPatch, page_types.FunctionDocument, page_types.PackedDocument)
+ROOTS = (
+    page_types.PagePatch,
+    page_types.PageSearch,
+    page_types.PackedPatch,
+    page_types.FunctionDocument,
+    page_types.PackedDocument,
+)
 
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", typing.Any: "any"}
 BY_DTYPE = {"Int64": "number", "float64": "number", "boolean": "boolean", "json": "Json", "string": "string"}

@@ -171,9 +171,13 @@ class CompileCall:
 
 
 class Program:
-    """The user's own files, the main one first, and what can be said of their text."""
+    """The user's own files, the main one first, and what can be said of their text.
 
-    def __init__(self, texts: Mapping[str, str]):
+    `typed` has cells as their user typed them: their text is what IPython made of that.
+    """
+
+    def __init__(self, texts: Mapping[str, str], typed: Mapping[str, str] | None = None):
+        self._typed = typed or {}
         self.files: dict[str, ProgramFile] = {}
         for name, text in texts.items():
             try:
@@ -260,8 +264,19 @@ class Program:
         return "".join(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
             for name, edited in self.apply(changes).items()
-            for line in _diff_file(_shorten(name, folder), self.files[name].text, edited.text)
+            for line in _diff_lines(_shorten(name, folder), *self._list_lines(name, edited))
         )
+
+    def _list_lines(self, name: str, edited: EditedSource) -> tuple[list[str], list[str]]:
+        """The lines of a file before and after, as its user typed those that stay."""
+        before = split_lines(self.files[name].text)
+        typed = split_lines(self._typed.get(name, self.files[name].text))
+        shown = typed if len(typed) == len(before) else before
+        after = [
+            shown[number - 1] if 0 < number <= len(before) and line == before[number - 1] else line
+            for line, number in zip(split_lines(edited.text), edited.lines, strict=False)
+        ]
+        return shown, after
 
     def count_lines(self, changes: Sequence[ProgramChange]) -> int:
         """The lines of the program that are new or other ones; removed lines that nothing replaces count too."""
@@ -273,8 +288,8 @@ class Program:
         return count
 
 
-def _diff_file(name: str, before: str, after: str) -> Iterator[str]:
-    return difflib.unified_diff(split_lines(before), split_lines(after), f"a/{name}", f"b/{name}")
+def _diff_lines(name: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    return difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
 
 
 def _shorten(name: str, folder: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..diagnosis.plan.plan import SearchOutcome
 from ..diagnosis.source_edits import EditError
 from ..document import Block, CodeBlock, Items, Para, Place, Section, Table
 from ..formatting import format_amount, format_milliseconds, format_seconds
@@ -110,6 +111,18 @@ def _describe_runs(result: FixResult) -> Table | None:
     if all(warm):
         rows.append(["a call that compiles nothing", *warm])
     return Table(["own backend", "unchanged", "changed"], rows, right=(1, 2))
+
+
+def to_outcome(result: FixResult, folder: str | None = None) -> SearchOutcome:
+    """The result as it is stored in a session."""
+    return SearchOutcome(
+        make_headline(result),
+        make_patch(result, folder) if result.holds else "",
+        result.holds,
+        tuple(f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left),
+        tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
+        (*result.notes, *([_NOT_PROVEN] if result.holds and result.proof is None else [])),
+    )
 
 
 def format_attempt(result: FixResult, attempt: Attempt | None) -> str:

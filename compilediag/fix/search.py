@@ -244,7 +244,7 @@ class Search:
         files = list(dict.fromkeys([*script, *first.run.run.files]))
         reader = SourceReader(True, map(os.path.dirname, script), script)
         texts = {os.path.realpath(file): text for file in files if (text := reader.find(file)) is not None}
-        return Program({**cells, **texts})
+        return Program({**cells, **texts}, {f"Cell In[{cell.number}]": cell.typed for cell in self._job.cells})
 
     def _find_horizon(self, first: State) -> int | None:
         """The call after which later runs end: those with compiles, and some more."""

@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.plan.plan import META_KEY
+from ..diagnosis.plan.plan import META_KEY, SEARCH_KEY
 from ..document import to_text, wrap
 from ..errors import CompilediagError
-from ..fix.report import describe_fix
-from ..fix.search import Search, SearchLimits
-from ..formatting import format_names
+from ..fix.report import describe_fix, format_attempt, to_outcome
+from ..fix.search import Attempt, FixResult, Search, SearchLimits
+from ..formatting import format_bytes, format_names
 from ..session import Session
 from ..system.interrupts import pass_on
+from ..trials import torch_api
 from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
 from ..trials.script_trial import ScriptTrial, try_script
-from .cell_source import FIRST_LINE, FIX, TRIALS, name_cell, write_python
+from .cell_source import FIRST_LINE, TRIALS, is_left_out, is_trial, name_cell, write_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _PROCESS = ("-m", "compilediag.frontends.cell_process")
 #: Runs without the plan, and with it.
 _RUNS = 2
+#: Hides the GPUs from a process.
+_NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,45 @@ class CellCode:
     def is_tried(self) -> bool:
         """True for a cell that was tried and not executed in the notebook."""
         match = FIRST_LINE.match(self.text.lstrip())
-        return match is not None and match[1].strip() in TRIALS
+        return match is not None and is_trial(match[1])
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """How a trial runs. `skipped` are numbers of cells that are left out. `is_fast`: with the backend eager, or without
+    the proof. `on_cpu`: the processes see no GPU.
+    """
+
+    skipped: frozenset[int] = frozenset()
+    is_fast: bool = False
+    on_cpu: bool = False
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """The executed cells as a program for fresh processes, and what these do not repeat, one line each."""
+
+    cells: tuple[CellJob, ...]
+    notes: tuple[str, ...]
+    folder: str
+    options: TrialOptions
+
+    def make_job(self, detail: str = "full", backend: str | None = None) -> ProgramJob:
+        """The job that runs the cells."""
+        return ProgramJob("the notebook", detail=detail, backend=backend, cells=self.cells)
+
+    @contextlib.contextmanager
+    def open_runner(self, progress: TrialProgress, cancelled: threading.Event | None = None) -> Iterator[ProcessRunner]:
+        """A runner of such jobs, in a temporary folder. CompilediagError if the cells cannot be run."""
+        variables = _NO_GPU if self.options.on_cpu else {}
+        try:
+            with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
+                yield ProcessRunner(_PROCESS, Path(folder), None, progress, self.folder, False, variables, cancelled)
+        except OSError as error:
+            pass_on(error)
+            raise CompilediagError(f"the cells cannot be run: {error}") from None
+        finally:
+            progress.end()
 
 
 def find_number(shell: InteractiveShell) -> int:
@@ -56,42 +98,84 @@ def _read_history(shell: InteractiveShell) -> Sequence[str]:
     return shell.history_manager.input_hist_raw if shell.history_manager is not None else []
 
 
-def run_trial(action: str, shell: InteractiveShell, last: CellCode | None, session: Session | None) -> str:
-    """Try the plan of the executed cells, up to `last` or up to now, or search for the change that fixes them; gives
-    what came out as text.
-
-    The cells run in processes of their own, from the first one on, so that nothing in this process is touched. The
-    outcome of a plan is stored in `session` if it is that session's. CompilediagError if the cells cannot be run.
+def collect_cells(shell: InteractiveShell, last: CellCode | None, options: TrialOptions) -> CellProgram:
+    """The executed cells, up to `last` or up to now. CompilediagError if a cell that is to be left out was not
+    executed.
     """
     cells = list(_list_cells(shell, last))
+    if unknown := options.skipped - {cell.number for cell in cells}:
+        raise CompilediagError(f"--skip {min(unknown)}: no cell with this number was executed")
     failures = {cell.number: _read_failure(shell, cell.number) for cell in cells}
-    interrupted = [cell.number for cell in cells if failures[cell.number] == "KeyboardInterrupt"]
-    job = ProgramJob(
-        "the notebook",
-        detail="lean" if session is not None and session.meta.get("detail") == "lean" and action != FIX else "full",
-        cells=tuple(
+    interrupted = {cell.number for cell in cells if failures[cell.number] == "KeyboardInterrupt"}
+    left_out = {cell.number for cell in cells if cell.number in options.skipped or is_left_out(cell.text)}
+    return CellProgram(
+        tuple(
             CellJob(cell.number, cell.text, write_python(cell.text), failures[cell.number] is not None)
             for cell in cells
-            if cell.number not in interrupted
+            if cell.number not in interrupted | left_out
         ),
+        tuple(_list_notes(interrupted - left_out, left_out, shell.user_ns)),
+        shell.starting_dir,
+        options,
     )
-    progress = TrialProgress(2 * _RUNS)
-    try:
-        with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
-            runner = ProcessRunner(_PROCESS, Path(folder), None, progress, shell.starting_dir, reads_input=False)
-            if action == FIX:
-                found = Search(runner, job, SearchLimits()).run()
-                text = to_text(describe_fix(found))
-            else:
-                trial = try_script(runner, job, None, _RUNS)
-                _store(trial, session)
-                text = _format_trial(trial)
-    except OSError as error:
-        pass_on(error)
-        raise CompilediagError(f"the cells cannot be run: {error}") from None
-    finally:
-        progress.end()
-    return "\n".join([text, *_list_notes(interrupted, shell.user_ns)])
+
+
+def describe_gpu_memory() -> str | None:
+    """What this kernel holds on GPUs, in one line; None if it holds nothing there."""
+    held = torch_api.measure_gpu_memory()
+    if not held:
+        return None
+    return f"This kernel holds {format_bytes(held)} of GPU memory. The processes need theirs beside it."
+
+
+def try_cells(program: CellProgram, session: Session | None) -> str:
+    """Try the plan of the cells; gives what came out as text.
+
+    The cells run in processes of their own, from the first one on, so that nothing in this process is touched. The
+    outcome is stored in `session` if the plan is that session's. CompilediagError if the cells cannot be run.
+    """
+    detail = "lean" if session is not None and session.meta.get("detail") == "lean" else "full"
+    job = program.make_job(detail, "eager" if program.options.is_fast else None)
+    with program.open_runner(TrialProgress(2 * _RUNS)) as runner:
+        trial = try_script(runner, job, None, _RUNS)
+        if session is not None and trial.outcome is not None and session.plan().code() == trial.outcome.code:
+            _store(session, META_KEY, trial.outcome.to_dict())
+        return "\n".join([_format_trial(trial), *program.notes])
+
+
+def fix_cells(program: CellProgram, session: Session | None) -> str:
+    """Search for a change of the cells; gives what came out as text. The outcome is stored in `session`.
+
+    CompilediagError if the cells cannot be run.
+    """
+    progress = TrialProgress(SearchLimits().max_runs)
+    with program.open_runner(progress) as runner:
+        result = search_cells(program, runner, lambda line: print(f"compilediag: {line}"))
+        store_search(session, result, program.notes)
+        return "\n".join([to_text(describe_fix(result)), *program.notes])
+
+
+def search_cells(program: CellProgram, runner: ProcessRunner, report: Callable[[str], None]) -> FixResult:
+    """Search for a change of the cells; `report` gets a line for each run that has ended."""
+
+    def report_run(result: FixResult, attempt: Attempt | None) -> None:
+        report(format_attempt(result, attempt))
+
+    limits = SearchLimits(with_proof=not program.options.is_fast)
+    return Search(runner, program.make_job(), limits, report_run).run()
+
+
+def store_search(session: Session | None, result: FixResult, notes: Sequence[str]) -> None:
+    """Keep what a search found in a session."""
+    if session is not None and result.problem is None and result.before is not None:
+        outcome = to_outcome(result)
+        _store(session, SEARCH_KEY, replace(outcome, notes=(*outcome.notes, *notes)).to_dict())
+
+
+def _store(session: Session, key: str, values: dict[str, Any]) -> None:
+    # A session that cannot be written keeps no outcome; the caller has it.
+    with contextlib.suppress(CompilediagError):
+        session.data.set_meta(**{key: values})
 
 
 def _list_cells(shell: InteractiveShell, last: CellCode | None) -> Iterator[CellCode]:
@@ -113,26 +197,24 @@ def _read_failure(shell: InteractiveShell, number: int) -> str | None:
     return None if failure is None else str(failure.get("ename"))
 
 
-def _store(trial: ScriptTrial, session: Session | None) -> None:
-    if session is None or trial.outcome is None or session.plan().code() != trial.outcome.code:
-        return
-    # A session that cannot be written keeps no outcome; the caller has it.
-    with contextlib.suppress(CompilediagError):
-        session.data.set_meta(**{META_KEY: trial.outcome.to_dict()})
-
-
 def _format_trial(trial: ScriptTrial) -> str:
     if trial.outcome is None:
         return f"compilediag: {trial.problem}"
     return "\n".join([str(trial.plan), "", *wrap(str(trial.outcome))])
 
 
-def _list_notes(interrupted: list[int], variables: Mapping[str, Any]) -> Iterator[str]:
+def _list_notes(interrupted: Collection[int], left_out: Collection[int], variables: Mapping[str, Any]) -> Iterator[str]:
     """What a fresh process does not repeat, one line each."""
+    if left_out:
+        yield f"Left out, as you asked: {_name_cells(left_out)}."
     if interrupted:
-        yield f"Left out, because you interrupted it: {format_names([name_cell(number) for number in interrupted])}."
+        yield f"Left out, because you interrupted it: {_name_cells(interrupted)}."
     widgets = getattr(sys.modules.get("ipywidgets"), "ValueWidget", None)
     names = [name for name, value in variables.items() if widgets is not None and issubclass(type(value), widgets)]
     names = [f"`{name}`" for name in names if not name.startswith("_")]
     if names:
         yield f"In a fresh process, widgets have their first values: {format_names(names)}."
+
+
+def _name_cells(numbers: Collection[int]) -> str:
+    return format_names([name_cell(number) for number in sorted(numbers)])

@@ -17,7 +17,7 @@ from IPython.utils.process import arg_split
 
 from ..system.interrupts import ignore
 from ..watch import DETAILS
-from .cell_source import FIX, TRIALS, TRY
+from .cell_source import FIX, TRIALS, TRY, is_trial
 
 #: Subcommand of the line magic -> what it does.
 ACTIONS = {
@@ -35,6 +35,8 @@ ACTIONS = {
 #: Subcommand -> how the files that it writes can end. `save` accepts any name.
 SUFFIXES = {"report": (".html", ".htm"), "save": (".cdiag",)}
 _WIDTH = 100
+#: Options that can be given several times.
+_REPEATED = ("--my-code", "--skip")
 _ARGUMENTS = re.compile(r"\s*(?:\w+\s*=\s*)?(%{1,2})compilewatch\s+(.*)")
 
 
@@ -99,13 +101,31 @@ def _make_cell_parser() -> _MagicParser:
     return parser
 
 
+def _make_trial_parser() -> _MagicParser:
+    parser = _MagicParser("compilewatch try | fix")
+    parser.add_argument("action", choices=TRIALS, help=argparse.SUPPRESS)
+    parser.add_argument("path", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--skip",
+        metavar="N",
+        type=int,
+        action="append",
+        default=[],
+        help="leave the cell In[N] out; can be repeated. A cell with the comment `# compilediag: skip` is left out too",
+    )
+    parser.add_argument("--fast", action="store_true", help="do not use the cells' own backend: no proof, no times")
+    parser.add_argument("--cpu", action="store_true", help="hide the GPUs from the processes")
+    return parser
+
+
 LINE_PARSER = _make_line_parser()
 CELL_PARSER = _make_cell_parser()
+TRIAL_PARSER = _make_trial_parser()
 
 
 def parse_line_arguments(line: str) -> argparse.Namespace:
     """The arguments of the line magic: `action` is a subcommand or None. UsageError, in one line, if they are wrong."""
-    args = LINE_PARSER.parse(line)
+    args = (TRIAL_PARSER if is_trial(line) else LINE_PARSER).parse(line)
     if args.action is not None and args.action not in ACTIONS:
         raise UsageError(f"%compilewatch has no subcommand {args.action!r}; {_suggest(args.action, ACTIONS)}")
     action = args.action or "on"
@@ -160,6 +180,7 @@ def format_line_help() -> str:
             *listed,
             "",
             _format_options(LINE_PARSER),
+            _format_options(TRIAL_PARSER).replace("options:", "options of try and fix:"),
             "%%compilewatch as the first line of a cell records that cell only: see %%compilewatch?",
         ]
     )
@@ -178,6 +199,7 @@ def format_cell_help() -> str:
             "searches there for the smallest change that is proven.",
             "",
             _format_options(CELL_PARSER),
+            _format_options(TRIAL_PARSER).replace("options:", "options of try and fix:"),
             "%compilewatch records all following cells, and has more subcommands: see %compilewatch?",
         ]
     )
@@ -213,14 +235,14 @@ def _split_last_word(text: str) -> tuple[list[str], str]:
 
 
 def _list_candidates(is_cell: bool, before: list[str], word: str) -> Iterator[str]:
-    parser = CELL_PARSER if is_cell else LINE_PARSER
+    parser = TRIAL_PARSER if is_trial(" ".join(before)) else CELL_PARSER if is_cell else LINE_PARSER
     previous = before[-1] if before else ""
     if previous == "--detail":
         names: list[str] = list(DETAILS)
     elif previous in ("report", "--report", "save") or previous == "--my-code":
         return (yield from _list_paths(word, SUFFIXES.get(previous.lstrip("-"), (".py",))))
     else:
-        names = [option for option in parser.list_options() if option not in before or option == "--my-code"]
+        names = [option for option in parser.list_options() if option not in before or option in _REPEATED]
         if not before and not word.startswith("-"):
             names = [*TRIALS, *names] if is_cell else list(ACTIONS)
     yield from (name for name in names if name.startswith(word))

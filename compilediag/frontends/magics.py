@@ -33,8 +33,9 @@ from ..views.explorer_text import format_explorer
 from ..views.summary import format_headline, format_status
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all
-from .cell_source import FIRST_LINE, TRIALS, is_statement, show_magic_in_tracebacks
-from .cell_trial import CellCode, find_number, run_trial
+from .cell_source import FIRST_LINE, FIX, TRIALS, is_statement, is_trial, show_magic_in_tracebacks
+from .cell_trial import CellCode, TrialOptions, collect_cells, describe_gpu_memory, find_number, fix_cells, try_cells
+from .fix_button import FixButton
 from .magic_arguments import (
     SUFFIXES,
     complete_arguments,
@@ -78,6 +79,9 @@ class CompileWatch(Magics):
         self._cells: list[_WatchedCell] = []
         #: The last cell that ended under `%%compilewatch`, and its session.
         self._last: tuple[CellCode, Session] | None = None
+        #: File of a session -> the last cell that it watched.
+        self._watched: dict[Path, CellCode] = {}
+        self.fix_button = FixButton(shell, self._watched.get)
 
     @line_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def line(self, line: str) -> Session | None:
@@ -94,7 +98,7 @@ class CompileWatch(Magics):
                 self._write(action, args.path)
             elif action in TRIALS:
                 last, session = self._last or (None, current() or self._session)
-                print(run_trial(action, self.shell, last, session))
+                self._run_trial(args, last, session)
             else:
                 self._show(action)
         return None
@@ -128,6 +132,13 @@ class CompileWatch(Magics):
         write = session.report if action == "report" else session.save
         _print_written(action, write(_expand_path(path)))
 
+    def _run_trial(self, args: Namespace, last: CellCode | None, session: Session | None) -> None:
+        options = TrialOptions(frozenset(args.skip), args.fast, args.cpu)
+        program = collect_cells(self.shell, last, options)
+        if not options.on_cpu and (held := describe_gpu_memory()):
+            print(f"compilediag: {held} `--fast --cpu` needs none.")
+        print((fix_cells if args.action == FIX else try_cells)(program, session))
+
     def _show(self, action: str) -> None:
         session = self._find_session()
         if action == "status":
@@ -143,10 +154,11 @@ class CompileWatch(Magics):
 
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
-        if (action := line.strip()) in TRIALS:
+        if is_trial(line):
+            args = parse_line_arguments(line)
             with _raise_usage_errors():
-                own = CellCode(f"%%compilewatch {action}\n{cell}", find_number(self.shell))
-                print(run_trial(action, self.shell, own, None))
+                own = CellCode(f"%%compilewatch {line}\n{cell}", find_number(self.shell))
+                self._run_trial(args, own, None)
             return
         # Only `run_cell_magic` gets here: a cell that was typed has been transformed.
         self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
@@ -182,7 +194,9 @@ class CompileWatch(Magics):
         # IPython drops empty lines before the first one.
         if raw_cell.lstrip().startswith("%%compilewatch"):
             number = result.execution_count or self.shell.execution_count
-            self._last = CellCode(raw_cell, number), cell.session
+            watched = CellCode(raw_cell, number)
+            self._last = watched, cell.session
+            self._watched[cell.session.data.path] = watched
         if not cell.is_quiet:
             print(_summarize_cell(cell))
         if cell.report:
@@ -210,6 +224,7 @@ def load(shell: InteractiveShell) -> None:
         return
     magics = CompileWatch(shell)
     shell.register_magics(magics)
+    magics.fix_button.install()
     shell.input_transformers_cleanup.append(transform)
     shell.events.register("post_run_cell", magics.end_cell)
     if shell.Completer is not None:
@@ -222,6 +237,7 @@ def unload(shell: InteractiveShell) -> None:
     if magics is None:
         return
     stop_all()
+    magics.fix_button.remove()
     shell.events.unregister("post_run_cell", magics.end_cell)
     if shell.Completer is not None:
         shell.Completer.custom_matchers.remove(complete_arguments)
@@ -233,7 +249,7 @@ def unload(shell: InteractiveShell) -> None:
 def transform(lines: list[str]) -> list[str]:
     """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
     match = FIRST_LINE.match(lines[0]) if lines else None
-    if match is None or match[1].strip() in TRIALS:
+    if match is None or is_trial(match[1]):
         return lines
     begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"
     return [begin, *transform_cell_magic(lines[1:])]

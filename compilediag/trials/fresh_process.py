@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,6 +46,13 @@ class CellJob:
     text: str
     source: str
     may_raise: bool = False
+
+    @property
+    def typed(self) -> str:
+        """The text with the lines of `source`: IPython drops empty lines at the beginning, and ends the last line."""
+        lines = self.text.splitlines(keepends=True)
+        first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+        return "".join(lines[first:]).rstrip("\n") + "\n"
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,8 @@ class ProcessRunner:
 
     A process is ended after `timeout` seconds, with the processes that it started. All processes read the same standard
     input: what the first one is sent is kept for the others. A terminal is not read, and nothing is without
-    `reads_input`. They start in the folder `cwd`, or in that of this process.
+    `reads_input`. They start in the folder `cwd`, or in that of this process, with its environment and `variables`.
+    Once `cancelled` is set, a run is ended as by an interrupt: KeyboardInterrupt.
     """
 
     def __init__(
@@ -120,6 +128,8 @@ class ProcessRunner:
         progress: TrialProgress,
         cwd: str | None = None,
         reads_input: bool = True,
+        variables: Mapping[str, str] | None = None,
+        cancelled: threading.Event | None = None,
     ):
         self._cwd = cwd
         self._reads_input = reads_input
@@ -127,12 +137,14 @@ class ProcessRunner:
         self._folder = folder
         self.timeout = timeout
         self._progress = progress
+        self._variables = variables or {}
+        self._cancelled = cancelled or threading.Event()
         self._count = 0
         self._server: ForkServer | None = None
 
     def fork_from_now_on(self, modules: Sequence[str]) -> None:
         """Let a server import these modules, and fork for each run, until `fork_no_more`."""
-        self._server = ForkServer(self._command, modules, self._folder, _make_environment(self._folder))
+        self._server = ForkServer(self._command, modules, self._folder, self._make_environment(self._folder))
 
     def fork_no_more(self) -> None:
         """Start a fresh interpreter for each run again."""
@@ -158,7 +170,7 @@ class ProcessRunner:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=_make_environment(folder),
+                env=self._make_environment(folder),
                 cwd=self._cwd,
                 start_new_session=True,
             )
@@ -167,13 +179,19 @@ class ProcessRunner:
         wall = time.monotonic() - begin
         return _read_run(folder, exit_code, wall)
 
+    def _make_environment(self, folder: Path) -> dict[str, str]:
+        """The environment of a process: as ours, with caches of its own."""
+        caches = folder / "caches"
+        own = {"TORCHINDUCTOR_CACHE_DIR": str(caches), "TRITON_CACHE_DIR": str(caches / "triton")}
+        return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own, **self._variables}
+
     def _fork(self, folder: Path) -> ForkedProcess | None:
         """A process of the server; None without one."""
         if self._server is None or not self._server.is_alive:
             return None
         kept = self._folder / "stdin"
         streams = (str(kept) if kept.exists() else os.devnull, str(folder / "stdout"), str(folder / "stderr"))
-        return self._server.start(folder / "job.json", streams, _make_environment(folder), self._cwd)
+        return self._server.start(folder / "job.json", streams, self._make_environment(folder), self._cwd)
 
     @contextlib.contextmanager
     def _open_stdin(self) -> Iterator[Any]:
@@ -203,6 +221,8 @@ class ProcessRunner:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     rest = _POLL_S if self.timeout is None else min(_POLL_S, self.timeout - elapsed)
                     return process.wait(rest)
+                if self._cancelled.is_set():
+                    raise KeyboardInterrupt
                 self._progress.describe(f"{what}, {round(elapsed)} s")
         except BaseException:
             _kill(process)
@@ -223,13 +243,6 @@ def _copy_stdin(target: Any, kept: Any) -> None:
             kept.write(part)
             target.write(part)
             target.flush()
-
-
-def _make_environment(folder: Path) -> dict[str, str]:
-    """The environment of a process: as ours, with caches of its own."""
-    caches = folder / "caches"
-    own = {"TORCHINDUCTOR_CACHE_DIR": str(caches), "TRITON_CACHE_DIR": str(caches / "triton")}
-    return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own}
 
 
 def _kill(process: subprocess.Popen[bytes] | ForkedProcess) -> None:
@@ -263,19 +276,19 @@ def _read_last_line(file: Path) -> str:
 
 
 class ProgressDisplay(Protocol):
-    """Where progress is shown."""
+    """Where progress is shown: the number of the current run, of how many, and what it does."""
 
-    def show(self, done: int, total: int, text: str) -> None: ...
+    def show(self, number: int, total: int, what: str) -> None: ...
     def end(self) -> None: ...
 
 
 class TrialProgress:
     """Counts the runs of a trial and shows which one is running."""
 
-    def __init__(self, total: int):
+    def __init__(self, total: int, display: ProgressDisplay | None = None):
         self.total = total
         self._done = 0
-        self._display = _find_display()
+        self._display = display or _find_display()
 
     def begin_run(self, what: str) -> None:
         """Show that the next run begins. More runs than planned extend the total."""
@@ -286,8 +299,7 @@ class TrialProgress:
     def describe(self, what: str) -> None:
         """Show what the current run does."""
         if self._display is not None:
-            text = f"compilediag: run {self._done} of {self.total}: {what}"
-            self._display.show(self._done - 1, self.total, text)
+            self._display.show(self._done, self.total, what)
 
     def end(self) -> None:
         """Remove what is shown."""
@@ -295,11 +307,15 @@ class TrialProgress:
             self._display.end()
 
 
+def _describe_run(number: int, total: int, what: str) -> str:
+    return f"compilediag: run {number} of {total}: {what}"
+
+
 class _TerminalLine:
     """One line on stderr, which is overwritten."""
 
-    def show(self, done: int, total: int, text: str) -> None:
-        print(f"\r\x1b[K{text[:200]}", end="", file=sys.stderr, flush=True)
+    def show(self, number: int, total: int, what: str) -> None:
+        print(f"\r\x1b[K{_describe_run(number, total, what)[:200]}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
@@ -311,10 +327,11 @@ class _NotebookBar:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    def show(self, done: int, total: int, text: str) -> None:
+    def show(self, number: int, total: int, what: str) -> None:
         from IPython.display import HTML, display
 
-        bar = HTML(f'<progress value="{done}" max="{total}" aria-label="progress"></progress> {html.escape(text)}')
+        text = html.escape(_describe_run(number, total, what))
+        bar = HTML(f'<progress value="{number - 1}" max="{total}" aria-label="progress"></progress> {text}')
         if self._handle is None:
             self._handle = display(bar, display_id=True)
         else:

@@ -38,6 +38,14 @@ def has_gpu() -> bool:
     return torch is not None and bool(torch.cuda.is_available())
 
 
+def measure_gpu_memory() -> int:
+    """Bytes that torch holds on GPUs for this process; 0 if it has not used one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return sum(torch.cuda.memory_reserved(device) for device in range(torch.cuda.device_count()))
+
+
 def replace_backends(backend: str) -> None:
     """Let torch's own backends do what `backend` does, "eager" or "aot_eager", for the rest of the process.
 

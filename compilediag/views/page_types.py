@@ -234,6 +234,31 @@ class PageOutcome(TypedDict):
     text: str
 
 
+class PageSearchOutcome(TypedDict):
+    """What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`."""
+
+    headline: str
+    patch: str
+    holds: bool
+    left: list[str]
+    rejected: list[str]
+    notes: list[str]
+
+
+class PageSearch(TypedDict):
+    """A search that a page has started: a line for each run that has ended, what runs now, and how many runs are done.
+
+    `error` says in one line why nothing was found that could be stored; "" otherwise.
+    """
+
+    running: bool
+    now: str
+    done: int
+    total: int
+    lines: list[str]
+    error: str
+
+
 class PagePlan(TypedDict):
     """The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none."""
 
@@ -251,6 +276,7 @@ class PagePlan(TypedDict):
     costs: list[PageCompileCost]
     specs: list[PageSpec]
     tried: PageOutcome | None
+    searched: PageSearchOutcome | None
     notes: list[str]
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +41,15 @@ ENDINGS = {"html": ".html", "markdown": ".md", "csv": "", "parquet": "", "perfet
 
 def answer_export(data: SessionData, message: Mapping[str, Any]) -> dict[str, Any]:
     """Write what a page asks for, in the kernel's folder; the answer has the path, or the error in one line."""
+    return _answer(message, lambda: {"path": str(_write(data, str(message.get("format"))))})
+
+
+def _answer(message: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `make` gives, or its error in one line: the page waits for an answer."""
     answer = {"type": "answer", "request": message.get("request")}
     try:
-        return {**answer, "path": str(_write(data, str(message.get("format"))))}
-    except Exception as error:  # The page waits for an answer.
+        return {**answer, **make()}
+    except Exception as error:
         pass_on(error)
         is_explained = isinstance(error, CompilediagError | OSError)
         return {**answer, "error": str(error) if is_explained else f"{type(error).__name__}: {error}"}
@@ -65,6 +70,10 @@ def _choose_path(title: str, format: str) -> Path:
     candidates = (folder / f"{name}{f'-{n}' if n else ''}{ENDINGS[format]}" for n in range(1000))
     return next(path for path in candidates if not path.exists())
 
+
+#: What else a page can ask for: the type of its message -> what answers it. The magics add to it, because a view runs
+#: no program.
+ANSWERS: dict[str, Callable[[DashboardWidget, Mapping[str, Any]], dict[str, Any]]] = {}
 
 #: Hosts show this type before any other, and an error if the widget is gone.
 _VIEW = "application/vnd.jupyter.widget-view+json"
@@ -146,6 +155,8 @@ class DashboardWidget(anywidget.AnyWidget):
     events = traitlets.List(traitlets.Int()).tag(sync=True)
     #: Class of the element that has this widget's record in a notebook; the live page is shown in its place.
     record = traitlets.Unicode().tag(sync=True)
+    #: A search for a change that a page has started, see `PageSearch`; empty without one.
+    search = traitlets.Dict().tag(sync=True)
 
     def __init__(self, model: ViewModel, texts: WidgetTexts, **traits: Any):
         self.model = model
@@ -172,10 +183,11 @@ class DashboardWidget(anywidget.AnyWidget):
     def _ipython_display_(self) -> None:
         """Show the widget. In a notebook its record takes its place when the watch ends, or at once if it has ended."""
         output = NotebookOutput(self._make_view())
+        if is_kernel():
+            self._outputs.append(output)
         if self.model.data.state != "watching":
             output.finish(self._texts.make_record(self.record))
         elif is_kernel():
-            self._outputs.append(output)
             output.show(self._texts.make_placeholder())
         else:
             output.show({"text/plain": repr(self)})
@@ -206,9 +218,21 @@ class DashboardWidget(anywidget.AnyWidget):
                 self.text_budget = None
             self.pump.send_rest_at_exit()
 
+    def show_outcome(self) -> None:
+        """Show what was stored in the session since: on the page, and in records of a watch that has ended."""
+        self.pump.handle_message({"type": "resync"})
+        with self._finishing:
+            if self.model.data.state != "watching":
+                record = self._texts.make_record(self.record) if self._outputs else {}
+                for output in self._outputs:
+                    output.finish(record)
+
     def _handle_message(self, _widget: object, message: object, _buffers: object) -> None:
-        if isinstance(message, dict) and message.get("type") == "export":
+        action = message.get("type") if isinstance(message, dict) else None
+        if isinstance(message, dict) and action == "export":
             self.send(answer_export(self.model.data, message))
+        elif isinstance(message, dict) and action in ANSWERS:
+            self.send(_answer(message, lambda: ANSWERS[action](self, message)))
         else:
             self.pump.handle_message(message)
 

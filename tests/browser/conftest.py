@@ -55,12 +55,14 @@ SECOND = 1_000_000_000
 #: `window.paintedAfter`: how many ms it took from its rendering to a frame that shows it.
 HOST = """async ([source, style, traits]) => {
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
-  const handlers = [];
-  window.host = { sent: [], deliver: (message) => handlers.forEach((handler) => handler(message, [])) };
+  const handlers = {};
+  const call = (name, ...args) => (handlers[name] ?? []).forEach((handler) => handler(...args));
+  window.host = { asked: [], sent: [], deliver: (message) => call("msg:custom", message, []) };
+  window.host.set = (name, value) => (traits[name] = value, call(`change:${name}`));
   const model = {
     get: (name) => traits[name],
-    on: (name, handler) => name === "msg:custom" && handlers.push(handler),
-    send: (message) => window.host.sent.push(message),
+    on: (name, handler) => (handlers[name] ??= []).push(handler),
+    send: (message) => (message.action === "ask" ? window.host.asked : window.host.sent).push(message),
   };
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const made = (await import(address)).default;

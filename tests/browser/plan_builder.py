@@ -81,6 +81,7 @@ def make_plan(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         "costs": [],
         "specs": [],
         "tried": None,
+        "searched": None,
         "notes": [],
         **more,
     }

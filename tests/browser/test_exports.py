@@ -28,14 +28,14 @@ def test_a_live_page_asks_the_kernel_and_says_where_the_file_is(recorded, open_w
     page.click(f"{MENU} > button")
     page.click('[data-command="html"]')
     expect(page.locator(".cdiag-exported")).to_have_text("HTML report: the kernel writes it when it is idle")
-    expect_value(page, "window.host.sent", [{"type": "export", "format": "html", "request": 1}])
-    answer = {"type": "answer", "request": 1, "path": "/home/me/train.html"}
+    expect_value(page, "window.host.sent", [{"type": "export", "format": "html", "request": 2}])
+    answer = {"type": "answer", "request": 2, "path": "/home/me/train.html"}
     page.evaluate("(answer) => window.host.deliver(answer)", answer)
     expect(page.locator(".cdiag-exported")).to_have_text("HTML report written to /home/me/train.html")
     page.click(f"{MENU} > button")
     expect(page.locator('[data-command="print"]'), "a notebook would print all of its cells").to_have_count(0)
     page.click('[data-command="parquet"]')
-    page.evaluate("() => window.host.deliver({ type: 'answer', request: 2, error: 'pyarrow is missing' })")
+    page.evaluate("() => window.host.deliver({ type: 'answer', request: 3, error: 'pyarrow is missing' })")
     expect(page.locator(".cdiag-exported")).to_contain_text("was not written: pyarrow is missing")
 
 

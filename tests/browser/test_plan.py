@@ -144,7 +144,7 @@ def test_a_step_and_a_finding_show_an_example_of_their_rule(recorded, open_widge
 
 def test_the_patch_and_other_ways_are_folded_and_open_by_key(open_plan):
     page = open_plan(make_plan())
-    fold = page.locator(".cdiag-plan > .cdiag-more", has_text="Patch")
+    fold = page.locator(".cdiag-prediction > .cdiag-more", has_text="Patch")
     expect(fold.locator("pre")).to_be_hidden()
     fold.locator("summary").focus()
     page.keyboard.press("Enter")
@@ -222,7 +222,7 @@ def test_only_the_headline_is_announced(open_plan):
 def test_a_new_plan_keeps_focus_selection_and_open_folds(open_plan, deliver, patch_of):
     page = open_plan(make_plan())
     step(page, 1).locator("summary", has_text="other way").click()
-    page.locator(".cdiag-plan > .cdiag-more summary").first.click()
+    page.locator(".cdiag-prediction > .cdiag-more summary").first.click()
     page.evaluate("() => getSelection().selectAllChildren(document.querySelector('.cdiag-step-code'))")
     copy = step(page, 1).locator(".cdiag-copy")
     copy.focus()
@@ -234,7 +234,7 @@ def test_a_new_plan_keeps_focus_selection_and_open_folds(open_plan, deliver, pat
     expect(step(page, 2).locator(".cdiag-step-saving")).to_have_text(saving)
     expect(step(page, 2).locator(".cdiag-copy")).to_be_focused()
     expect(step(page, 2).locator(".cdiag-reasons")).to_be_visible()
-    expect(page.locator(".cdiag-plan > .cdiag-more pre").first).to_be_visible()
+    expect(page.locator(".cdiag-prediction > .cdiag-more pre").first).to_be_visible()
     expect_value(page, SELECTED, "logits = model(ids)")
 
 
@@ -249,7 +249,7 @@ def test_many_steps_are_folded(open_plan):
     page.emulate_media(media="print")
     expect(page.locator(".cdiag-step:visible")).to_have_count(12)
     expect(page.locator(".cdiag-copy:visible")).to_have_count(0)
-    expect(page.locator(".cdiag-plan > .cdiag-more pre").first).to_be_visible()
+    expect(page.locator(".cdiag-prediction > .cdiag-more pre").first).to_be_visible()
 
 
 def test_many_values_are_cut(open_plan):

@@ -21,7 +21,7 @@ from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
 from ..rules.guards import advise, find_side_effects
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT
-from .plan import Plan, PlanStep, UnresolvedCause, read_outcome
+from .plan import Plan, PlanStep, UnresolvedCause, read_outcome, read_search
 from .specs import DynamicSpec, find_specs
 
 #: In place of a cause: nothing saves the recompile.
@@ -49,7 +49,7 @@ def make_plan(evidence: Evidence) -> Plan:
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
     is_collected = "recompiles" not in find_gaps(evidence)
-    outcome = read_outcome(evidence.meta)
+    outcome, searched = read_outcome(evidence.meta), read_search(evidence.meta)
     return Plan(
         steps=steps,
         recompiles=len(recompiles),
@@ -59,6 +59,7 @@ def make_plan(evidence: Evidence) -> Plan:
         settings=block.settings,
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=None if outcome is None else outcome.to_dict(),
+        searched=None if searched is None else searched.to_dict(),
         notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
         costs=find_compile_costs(evidence),
         is_collected=is_collected,

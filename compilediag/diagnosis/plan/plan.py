@@ -115,7 +115,8 @@ class Plan:
 
     `recompiles` and `seconds` (s) are those of the session: its recompiles, and the time of all its compiles.
     `settings` is the configuration of all steps, merged. `tried` is the outcome of running the program with the plan,
-    as plain values; None if it was not tried. `notes` are sentences about the plan as a whole. `costs` say where
+    as plain values; None if it was not tried. `searched` is that of a search for a change (`compilediag fix`), which
+    need not be the plan's. `notes` are sentences about the plan as a whole. `costs` say where
     compile time goes even if nothing recompiles: what the next process pays again first, then what can be saved.
     `specs` are specifications of torch.compile's arguments, each of which can replace some of the steps.
     `is_collected` is false if recompiles were not collected, or not all the time. `is_own` is true if this process
@@ -130,6 +131,7 @@ class Plan:
     settings: Settings = field(default_factory=dict)
     unresolved: tuple[UnresolvedCause, ...] = ()
     tried: Mapping[str, Any] | None = None
+    searched: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     costs: tuple[CompileCost, ...] = ()
     is_collected: bool = True
@@ -187,6 +189,7 @@ class Plan:
             "code": self.code(),
             "unresolved": [cause.to_dict() for cause in self.unresolved],
             "tried": None if self.tried is None else dict(self.tried),
+            "searched": None if self.searched is None else dict(self.searched),
             "notes": [*self.notes],
             "costs": [cost.to_dict() for cost in self.costs],
             "specs": [spec.to_dict() for spec in self.specs],
@@ -215,6 +218,8 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
     blocks: list[Block] = [Para(plan.headline, strong=with_code)]
     if plan.tried:
         blocks.append(str(plan.tried["text"]))
+    if plan.searched:
+        blocks.append(SearchOutcome.from_dict(plan.searched).describe())
     blocks.append(Items([_describe_step(step) for step in plan.steps], "numbered", _IN_PLAN))
     if with_code and plan.steps:
         blocks.append(CodeBlock(plan.code(), "The block to paste:", "print(session.plan().code())"))
@@ -320,8 +325,8 @@ def _name_in_patch(file: str) -> str:
 # What trying a plan showed
 
 
-#: The key of an outcome in a session's meta.
-META_KEY = "tried"
+#: The keys of outcomes in a session's meta: of a plan, and of a search.
+META_KEY, SEARCH_KEY = "tried", "searched"
 
 
 @dataclass(frozen=True)
@@ -413,3 +418,51 @@ def read_outcome(meta: Mapping[str, Any]) -> Outcome | None:
     """The outcome that is stored in a session's meta; None if no plan was tried."""
     found = meta.get(META_KEY)
     return Outcome.from_dict(found) if isinstance(found, Mapping) else None
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """What a search for a change found, as sentences: see `compilediag.fix`.
+
+    `patch` is a unified diff; "" if nothing held. `left` are the causes that remain, `rejected` what was tried and
+    why it was not taken. `holds`: the change was found, and nothing spoke against it.
+    """
+
+    headline: str = ""
+    patch: str = ""
+    holds: bool = False
+    left: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as plain JSON values."""
+        values = dataclasses.asdict(self)
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> SearchOutcome:
+        """The outcome that `to_dict` gave; values of another type are ignored."""
+        headline, patch = (
+            value if isinstance(value := values.get(name), str) else "" for name in ("headline", "patch")
+        )
+        left, rejected, notes = (
+            tuple(text for text in value if isinstance(text, str))
+            if isinstance(value := values.get(name), list)
+            else ()
+            for name in ("left", "rejected", "notes")
+        )
+        return cls(headline, patch, values.get("holds") is True, left, rejected, notes)
+
+    def describe(self) -> Section:
+        """The outcome as a document, without what was rejected."""
+        blocks: list[Block] = [Para(self.headline, strong=True)]
+        blocks += [CodeBlock(self.patch.rstrip("\n"), "The proven patch:")] if self.patch else []
+        blocks += ["Left:", Items([[text] for text in self.left])] if self.left else []
+        return Section(*blocks, *self.notes)
+
+
+def read_search(meta: Mapping[str, Any]) -> SearchOutcome | None:
+    """The outcome of a search that is stored in a session's meta; None without one."""
+    found = meta.get(SEARCH_KEY)
+    return SearchOutcome.from_dict(found) if isinstance(found, Mapping) else None

@@ -4,15 +4,18 @@
 //   snapshot  JSON text of one patch with everything so far; read once, when the widget is initialized
 //   page      "dashboard" or "explorer": the page that a view opens with
 //   events    event ids; the explorer opens at the guard behind the first that it knows
+//   search    the search for a change that a page has started; {} without one
 //   record    class of the element that has this widget's record in a notebook: see record-pages.js
 //
 // Messages from the kernel, each with `sent_ms` (Unix ms by the kernel's clock):
 //   {type: "patch", patch}  JSON text of what is new
 //   {type: "alive"}         nothing is new
 //   {type: "error", text}   the kernel's side of the widget failed
-// Message to the kernel:
+// Messages to the kernel:
 //   {type: "resync", seq}   a patch was missed; the kernel answers with a patch that has everything, unless `seq` is
 //                           its last patch
+//   {type: "fix", action, request}  "start" or "cancel" a search, or "ask" whether there can be one; the kernel answers
+//                           only if the magics are loaded: {type: "answer", request, notice | error}
 //   {type: "export", format, request}  write the session to a file; the kernel answers with
 //                           {type: "answer", request, path | error}
 import { followKernel } from "./core/kernel-life.js";
@@ -53,6 +56,17 @@ function connect(model, store) {
   store.kernel = new KernelRequests((message) => model.send(message));
   store.onGap = () => model.send({ type: "resync" });
   receive(readPatch(model.get("snapshot")));
+  const readSearch = () => {
+    const search = model.get("search");
+    store.setSearch(search && "running" in search ? search : null);
+  };
+  model.on("change:search", readSearch);
+  readSearch();
+  // A notebook can store the widget and show it without its kernel, so there is no button before an answer.
+  void store.kernel.ask({ type: "fix", action: "ask" }).then(() => {
+    store.canSearch = true;
+    store.notify(true);
+  });
   let hasNews = false;
   model.on("msg:custom", (message) => {
     hasNews = true;

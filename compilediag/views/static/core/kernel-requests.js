@@ -1,6 +1,6 @@
 // Asks the kernel to do something and waits for its answer, which comes when the kernel is idle.
 
-/** @typedef {{request: number, path?: string, error?: string}} Answer */
+/** @typedef {{request: number, path?: string, notice?: string, error?: string}} Answer */
 
 export class KernelRequests {
   /** @param {(message: object) => void} send */

@@ -163,6 +163,7 @@ export interface Plan {
   costs: CompileCost[];
   specs: Spec[];
   tried: Outcome | null;
+  searched: SearchOutcome | null;
   notes: string[];
 }
 
@@ -236,6 +237,16 @@ export interface Outcome {
   code: string;
   runs: number;
   text: string;
+}
+
+/** What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`. */
+export interface SearchOutcome {
+  headline: string;
+  patch: string;
+  holds: boolean;
+  left: string[];
+  rejected: string[];
+  notes: string[];
 }
 
 /** A program that shows a rule. `symptom` is what a user notices, `printed` what compilediag prints.
@@ -421,6 +432,18 @@ export interface Delta {
 
 export interface DeltaItems {
   "=": any[];
+}
+
+/** A search that a page has started: a line for each run that has ended, what runs now, and how many runs are done.
+ *
+ *  `error` says in one line why nothing was found that could be stored; "" otherwise. */
+export interface Search {
+  running: boolean;
+  now: string;
+  done: number;
+  total: number;
+  lines: string[];
+  error: string;
 }
 
 /** The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`. */

@@ -2,7 +2,7 @@
 import { applyDelta } from "./deltas.js";
 import { formatValue } from "./format.js";
 /** @import { KernelRequests } from "./kernel-requests.js" */
-/** @import { Cells, Column, Example, Finding, RunningCompile, Link, Meta, Panel, Patch, Plan, Ranks, StoredText, VllmParts } from "./page-types" */
+/** @import { Cells, Column, Example, Finding, RunningCompile, Link, Meta, Panel, Patch, Plan, Ranks, Search, StoredText, VllmParts } from "./page-types" */
 /** @import { Get, RowOf } from "./types" */
 
 const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
@@ -136,6 +136,9 @@ export class Store {
     this.clockSkew = null;
     this.lastHeard = Date.now();
     this.hasKernelStopped = false;
+    this.canSearch = false; // the kernel answers, and has IPython's history
+    /** @type {Search | null} a search for a change that a page has started */
+    this.search = null;
     this.catchingUp = false;
     /** @type {number | null} */
     this.seq = null;
@@ -345,8 +348,14 @@ export class Store {
 
   /** The kernel has stopped: what it was recording ended there. */
   noteKernelStop() {
-    if (!this.isLive()) return;
-    this.hasKernelStopped = true;
+    this.hasKernelStopped ||= this.isLive();
+    this.canSearch = false;
+    this.notify(true);
+  }
+
+  /** @param {Search | null} search */
+  setSearch(search) {
+    this.search = search;
     this.notify(true);
   }
 

@@ -92,7 +92,7 @@ export class Fold {
 
   /** @param {KeyboardEvent} event */
   onKey(event) {
-    if (event.key !== "Escape" || !this.node.open) return;
+    if (event.key !== "Escape" || !this.node.open || this.summary.hidden) return;
     event.stopPropagation();
     this.node.open = false;
     this.summary.focus();

@@ -2,6 +2,7 @@
 import { arrange, make, makeButton, setSentences, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount } from "../core/format.js";
 import { CodeBlock, Fold } from "./code-block.js";
+import { FixView } from "./fix-view.js";
 import { CostView } from "./plan-cost.js";
 import { StepView } from "./plan-step.js";
 /** @import { Outcome, Plan, PlanStep, Unresolved } from "../core/page-types" */
@@ -50,15 +51,20 @@ export class PlanCard {
     /** @type {Map<string, CostView>} */
     this.costViews = new Map();
     this.notes = make("div", "cdiag-plan-notes");
-    const head = make("div", "cdiag-plan-head", this.title, this.headline, this.outcome);
+    this.fix = new FixView(store);
+    const top = make("div", "cdiag-plan-top", make("div", "", this.title, this.headline), this.fix.button);
+    const head = make("div", "cdiag-plan-head", top, this.outcome);
     const rest = [this.together, this.patchFold.node, this.specs, this.unresolvedFold.node, this.costsFold.node, this.notes];
-    this.node = make("section", "cdiag-plan", head, this.steps, this.more, ...rest);
+    this.prediction = new Fold(this.steps, this.more, ...rest);
+    this.prediction.node.className = "cdiag-prediction";
+    this.node = make("section", "cdiag-plan", head, this.fix.node, this.prediction.node);
     this.node.setAttribute("aria-label", "plan");
   }
 
   paint() {
     const { plan } = this.store;
-    const shape = [plan, this.store.isLive(), this.showsAll, this.picked, this.store.table("recompiles").version];
+    const { version } = this.store.table("recompiles");
+    const shape = [plan, this.store.isLive(), this.showsAll, this.picked, version, ...this.fix.shape];
     if (shape.every((part, i) => part === this.shape[i])) return;
     this.shape = shape;
     setShown(this.node, plan !== null);
@@ -67,10 +73,14 @@ export class PlanCard {
 
   /** @param {Plan} plan */
   paintPlan(plan) {
-    setText(this.title, this.store.isLive() ? "Plan so far" : "Plan");
+    const isProven = plan.searched?.holds ?? false;
+    setText(this.title, isProven ? "Proven change" : this.store.isLive() ? "Plan so far" : "Plan");
     setText(this.headline, plan.headline);
+    setShown(this.headline, !isProven); // what was proven has a headline of its own
     this.node.classList.toggle("is-empty", plan.steps.length === 0);
     this.paintOutcome(plan.tried);
+    this.fix.paint(plan);
+    this.paintPrediction(isProven, plan.headline);
     // The code of a single step is the whole block, which also says where it belongs.
     const isSingle = plan.steps.length === 1 && plan.steps[0].can_be_applied;
     this.paintSteps(isSingle ? [{ ...plan.steps[0], change: plan.code }] : plan.steps);
@@ -90,6 +100,18 @@ export class PlanCard {
     if (!tried) return;
     setText(this.outcome, tried.text);
     this.outcome.classList.toggle("is-good", tried.holds);
+  }
+
+  /**
+   * Once a change is proven, what the plan predicts is folded.
+   * @param {boolean} isProven
+   * @param {string} headline
+   */
+  paintPrediction(isProven, headline) {
+    setShown(this.prediction.summary, isProven);
+    if (isProven) this.prediction.suggest(false);
+    else this.prediction.node.open = true;
+    this.prediction.setTitle(isProven ? `What the plan predicts: ${headline}` : "");
   }
 
   /** @param {PlanStep[]} steps */

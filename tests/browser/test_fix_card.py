@@ -1,0 +1,201 @@
+"""The button of the plan's card: from a click in real JupyterLab to a proven patch, and each state of the card."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import lab as jupyter
+from tests.browser.conftest import expect_value
+from tests.browser.lab import Lab
+from tests.browser.plan_builder import make_plan
+from tests.browser.test_accessibility import check_both_themes
+
+DEFINE = """%load_ext compilediag
+import torch
+
+@torch.compile(backend="aot_eager", dynamic=False)
+def step(x, k):
+    return (x * k).sum()
+"""
+#: Two causes at the same calls.
+TRAIN = """%%compilewatch
+for n, k in ((4, 2), (6, 5), (7, 9), (9, 11)):
+    loss = step(torch.ones(n), k)
+"""
+SKIPPED = "# compilediag: skip\nopen('skipped', 'a').write('x')"
+PROVEN = '.cdiag-fix-band[data-kind="good"]'
+
+
+@pytest.fixture(scope="module")
+def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    root = tmp_path_factory.mktemp("lab")
+    with jupyter.run_lab(root) as lab:
+        yield lab
+    shutil.rmtree(root / "inductor", ignore_errors=True)
+
+
+def take_pictures(page: Page, folder: Path, name: str) -> None:
+    """The card at 1000 px, light and dark, and at 400 px."""
+    for theme, width in (("Light", 1000), ("Dark", 1000), ("Light", 400)):
+        page.set_viewport_size({"width": width, "height": 1400})
+        page.evaluate(
+            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {theme}"
+        )
+        page.wait_for_selector(f".cdiag[data-theme={theme.lower()}]")
+        page.wait_for_selector("#jupyterlab-splash", state="detached")
+        page.locator(".cdiag-plan").screenshot(path=folder / f"{name}-{theme.lower()}-{width}.png")
+
+
+def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, browser: Browser, tmp_path):
+    with jupyter.lab_page(browser, lab) as page:
+        notebook = lab.open(page, [DEFINE, TRAIN, "print(2 + 3)", SKIPPED])
+        for index in (0, 1):
+            notebook.run(index)
+        notebook.run(3)
+        page.locator(".cdiag-plan .cdiag-button", has_text="Try it").click()
+        page.wait_for_selector('.cdiag-fix-band[data-kind="run"] progress')
+        expect(page.locator(".cdiag-plan-top > .cdiag-button")).to_be_disabled()
+        page.wait_for_selector(".cdiag-fix-lines li >> nth=1")
+        take_pictures(page, tmp_path, "fix-running")
+        notebook.run(2)
+        expect_value(page, lambda: notebook.output(2), "5\n")
+        assert page.locator(PROVEN).count() == 0, "the kernel could only be used when the search had ended"
+        page.wait_for_selector(PROVEN)
+        expect(page.locator(PROVEN)).to_contain_text("recompiles 3 -> 0 (proven: ")
+        expect(page.locator(".cdiag-fix .is-diff")).to_contain_text(
+            '+@torch.compile(backend="aot_eager", dynamic=True)'
+        )
+        expect(page.locator(".cdiag-fix .is-diff")).to_contain_text("+++ b/Cell In[1]")
+        expect(page.locator(".cdiag-plan-top > .cdiag-button")).to_have_text("Try again")
+        take_pictures(page, tmp_path, "fix-proven")
+        assert (lab.root / "nb" / "skipped").read_text() == "x"  # by the notebook, and by no process
+
+        # The record that the notebook keeps has it too, and no button.
+        page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+        saved: dict[str, Any] = json.loads(notebook.file.read_text())
+        record = "".join(saved["cells"][1]["outputs"][0]["data"]["text/html"])
+        assert "recompiles 3 -&gt; 0 (proven: " in record and "<button" not in record
+        page.reload()
+        notebook.wait_until_idle()
+        page.wait_for_selector(PROVEN)
+
+
+# Each state of the card, in a plain page
+
+FOUND = {
+    "headline": "2 lines changed: recompiles 3 -> 1 (proven: 7 runs, 12 s).",
+    "patch": "--- a/Cell In[1]\n+++ b/Cell In[1]\n@@ -1 +1 @@\n-@compile(dynamic=False)\n+@compile(dynamic=True)\n",
+    "holds": True,
+    "left": ["Cell In[2]:3: `mask` was None, then a Tensor (1 recompile): every compiled version is needed"],
+    "rejected": ["a tensor for `k`: call 2 returns something else"],
+    "notes": ["Left out, as you asked: Cell In[4]."],
+}
+RUNNING = {
+    "running": True,
+    "now": "unchanged, 3 s",
+    "done": 1,
+    "total": 25,
+    "lines": ["unchanged: 3 recompiles"],
+    "error": "",
+}
+
+
+@pytest.fixture
+def card(recorded, open_widget):
+    """A page with a plan, whose kernel has answered that it can search."""
+    page = open_widget({**recorded.snapshot(), "plan": make_plan()}, width=1000)
+    expect(page.locator(".cdiag-plan")).to_be_visible()
+    expect(button(page)).to_be_hidden()  # A notebook without a kernel has no button.
+    answer(page, 1)
+    expect(button(page)).to_be_visible()
+    return page
+
+
+def button(page):
+    return page.locator(".cdiag-plan-top > .cdiag-button")
+
+
+def answer(page, request, **more):
+    page.evaluate("(message) => window.host.deliver(message)", {"type": "answer", "request": request, **more})
+
+
+def show_search(page, **changed):
+    page.evaluate("(search) => window.host.set('search', search)", {**RUNNING, "error": "", **changed})
+
+
+def test_what_the_kernel_holds_on_the_gpu_is_said_before_a_search(card):
+    button(card).click()
+    expect(button(card)).to_be_disabled()
+    answer(card, 2, notice="This kernel holds 3.2 GB of GPU memory.")
+    expect(card.locator(".cdiag-fix-text")).to_have_text("This kernel holds 3.2 GB of GPU memory.")
+    check_both_themes(card, "document.querySelector('.cdiag')")
+    card.get_by_role("button", name="Cancel").click()
+    expect(card.locator(".cdiag-fix-band")).to_be_hidden()
+    button(card).click()
+    answer(card, 3, notice="This kernel holds 3.2 GB of GPU memory.")
+    card.get_by_role("button", name="Fast, on the CPU").click()
+    start = {"type": "fix", "action": "start"}
+    sent = [{**start, "request": 2}, {**start, "request": 3}, {**start, "on_cpu": True, "request": 4}]
+    expect_value(card, "window.host.sent", sent)
+    answer(card, 4, error="another search is running in this kernel")
+    expect(card.locator('.cdiag-fix-band[data-kind="bad"] > .cdiag-fix-text')).to_have_text(
+        "another search is running in this kernel"
+    )
+    check_both_themes(card, "document.querySelector('.cdiag')")
+    expect(button(card)).to_be_enabled()
+
+
+def test_a_search_shows_a_line_for_each_run_and_can_be_cancelled(card):
+    show_search(card)
+    expect(button(card)).to_be_disabled()
+    expect(card.locator(".cdiag-fix-text")).to_have_text("Run 2 in a fresh process: unchanged, 3 s")
+    expect(card.locator(".cdiag-fix-lines li")).to_have_text(["unchanged: 3 recompiles"])
+    check_both_themes(card, "document.querySelector('.cdiag')")
+    card.get_by_role("button", name="Cancel").click()
+    expect_value(card, "window.host.sent", [{"type": "fix", "action": "cancel", "request": 2}])
+    expect(card.get_by_role("button", name="Cancelling")).to_be_disabled()
+    show_search(card, running=False, error="Interrupted: nothing was found so far (1 run, 3 s).")
+    expect(card.locator('.cdiag-fix-band[data-kind="bad"] > .cdiag-fix-text')).to_have_text(
+        "Interrupted: nothing was found so far (1 run, 3 s)."
+    )
+    expect(button(card)).to_have_text("Try it")
+
+
+def test_a_proven_change_takes_the_place_of_the_prediction(card, deliver):
+    steps = card.locator(".cdiag-steps")
+    expect(steps).to_be_visible()
+    deliver(card, {"seq": 1, "reset": False, "plan": make_plan(searched=FOUND)})
+    expect(card.locator(f"{PROVEN} > .cdiag-fix-text")).to_have_text(FOUND["headline"])
+    expect(card.locator(".cdiag-fix .is-diff")).to_have_text(FOUND["patch"].strip())
+    expect(card.locator(".cdiag-fix")).to_contain_text("every compiled version is needed")
+    expect(steps).to_be_hidden()
+    for summary in card.locator(".cdiag-plan summary:visible").all():
+        summary.click()
+    expect(steps).to_be_visible()
+    expect(card.locator(".cdiag-fix")).to_contain_text("call 2 returns something else")
+    check_both_themes(card, "document.querySelector('.cdiag')")
+    refuted = {**FOUND, "holds": False, "patch": "", "headline": "Not proven: exit code 1 (9 runs, 1 s)."}
+    deliver(card, {"seq": 2, "reset": False, "plan": make_plan(searched=refuted)})
+    expect(card.locator('.cdiag-fix-band[data-kind="warn"] > .cdiag-fix-text')).to_have_text(refuted["headline"])
+    expect(card.locator(".cdiag-fix .is-diff")).to_be_hidden()
+    expect(steps).to_be_visible()
+
+
+def test_a_report_shows_the_proven_change_without_a_button(recorded, open_report, tmp_path):
+    for number in range(3):
+        recorded.compile(number)
+    recorded.session.data.set_meta(searched=FOUND)
+    page = open_report(recorded.session.report(tmp_path / "report.html"))
+    expect(page.locator(f"{PROVEN} > .cdiag-fix-text")).to_have_text(FOUND["headline"])
+    expect(button(page)).to_be_hidden()
+    redacted = open_report(recorded.session.report(tmp_path / "redacted.html", redact=True))
+    expect(redacted.locator(".cdiag-plan")).to_be_visible()
+    expect(redacted.locator(".cdiag-fix")).to_be_hidden()
