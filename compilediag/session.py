@@ -188,7 +188,7 @@ class Session(TableProperties):
         """One dict per source: name, status, reason, reason_code, events, dropped, overhead_s (s of the user's
         time); and one per plug-in that failed in this process, `dropped` being how often.
         """
-        from .plugins import list_failed
+        from .system.plugins import list_failed
 
         names = ("name", "status", "reason", "reason_code", "events", "dropped", "overhead_s")
         states = sorted(self.data.rows(SourceStatus), key=lambda state: (state.pid or 0, state.name or ""))
@@ -281,7 +281,7 @@ class Session(TableProperties):
 
     def dashboard(self) -> anywidget.AnyWidget:
         """The live widget. CompilediagError if anywidget is not installed."""
-        from .views.dashboard import make_dashboard
+        from .views.widget import make_dashboard
 
         return make_dashboard(self.data)
 
@@ -290,7 +290,7 @@ class Session(TableProperties):
 
         CompilediagError if anywidget is not installed; `%compilewatch explore` then prints it as text.
         """
-        from .views.dashboard import make_explorer
+        from .views.widget import make_explorer
 
         return make_explorer(self.data, finding)
 

@@ -26,13 +26,13 @@ from compilediag.recording import recorder
 #: The parts that run inside the user's program and in the writer's thread.
 PARTS = tuple(
     f"compilediag.{part}."
-    for part in ("sources", "decode", "recording.recorder", "events", "storage", "notebook_cells")
+    for part in ("sources", "decode", "recording.recorder", "events", "storage", "system.notebook_cells")
 )
 #: What must not happen, as the table calls it.
 KINDS = ("results changed", "raised in the program", "hooks left behind", "not visible")
 #: The functions that make and write the rows of `sources`, which cannot report their own failure there.
 OF_SOURCES = (
-    "compilediag.events.sources.",
+    "compilediag.events.SourceStatus.",
     "compilediag.recording.recorder.SourceStates.",
     "compilediag.recording.recorder._describe_lost",
     "compilediag.recording.recorder._outline",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .. import plugins
 from ..events import Rows
+from ..system import plugins
 from .causes.grouping import CAUSE_STEPS, find_causes
 from .change import CodeChange, Edit, fix_code, merge_fixes
 from .evidence import Evidence, kept

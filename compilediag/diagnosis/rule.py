@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import plugins
 from ..decode.guards.path import format_expression
 from ..events import Event
 from ..formatting import format_change, format_first_line, format_function, format_line, format_times
+from ..system import plugins
 from .causes.cause import Cause
 from .change import CodeChange, Settings, fix_code
 from .evidence import PlaceFields, find_first, find_shared_place, get_ids, get_place, is_placed

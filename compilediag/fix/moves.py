@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from .. import plugins
 from ..diagnosis.causes.call_sites import read_own_code
 from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.causes.grouping import find_causes
@@ -26,6 +25,7 @@ from ..diagnosis.rules.guards import advise
 from ..diagnosis.source_edits import EditError, Splice, parse_code, replace_argument, write_path
 from ..events import GraphBreak
 from ..formatting import format_line, format_names, format_place
+from ..system import plugins
 from .program import MODULE, CompileCall, Place, Program, ProgramChange, ProgramFile
 
 #: What a change is, for `--allow`.

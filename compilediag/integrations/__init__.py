@@ -22,11 +22,11 @@ def __getattr__(name: str) -> Any:
     if name == "read_metrics":
         from .training_watch import read_metrics as value
     elif name == "TransformersCallback":
-        from .transformers_hooks import TransformersHooks
+        from .training_watch import TransformersHooks
 
         value = _derive(name, TransformersHooks, _import_bases(("transformers",), "TrainerCallback"))
     elif name == "LightningCallback":
-        from .lightning_hooks import LightningHooks
+        from .training_watch import LightningHooks
 
         value = _derive(name, LightningHooks, _import_bases(LIGHTNING, "Callback"))
     else:

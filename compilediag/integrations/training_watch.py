@@ -1,4 +1,5 @@
-"""The watch of one training: begins and ends with it, and has its numbers for the trainer's loggers.
+"""The watch of one training: begins and ends with it, and has its numbers for the trainer's loggers; and what the
+callbacks of trainers do with it.
 
 Nothing here raises into the training, and ranks never wait for each other.
 """
@@ -29,6 +30,9 @@ logger = logging.getLogger("compilediag")
 #: The prefix of the metrics' names, and the total behind each of them.
 PREFIX = "compilediag/"
 METRICS = {"compiles": "compiles", "recompiles": "recompiles", "compile_s": "compile_s", "lost_s": "lost_s"}
+
+#: Frames between an event's method and the trainer that are looked at.
+MAX_FRAMES = 5
 
 Result = TypeVar("Result")
 
@@ -86,7 +90,8 @@ class TrainingWatch:
         self.end()
         self._is_first = is_first
         if self._path is not None and ranks > 1:
-            self._path = _name_folder(self._path)
+            # A slash at the end means a folder with a file for each rank: `run/` for `run.cdiag`.
+            self._path = os.path.join(self._path.removesuffix(".cdiag"), "")
         if self._path is not None:
             Path(self._path).absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.session = start(self._path, self._detail)
@@ -112,7 +117,8 @@ class TrainingWatch:
 
     def _write_results(self, own: Session) -> None:
         """Of all ranks whose files are here, as far as they are: this rank does not wait for the others."""
-        path = self._path if self._path is not None and _is_at(own, Path(self._path).absolute()) else None
+        places = (own.path, own.path.parent)  # Not those of a watch around the training.
+        path = self._path if self._path is not None and Path(self._path).absolute() in places else None
         session = load(path) if path is not None and Path(path).is_dir() else own
         if self._report is not None:
             self._report.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -144,11 +150,100 @@ class TrainingHooks:
         return self._watch.session
 
 
-def _is_at(session: Session, path: Path) -> bool:
-    """True if a session was recorded to a path or into that folder, and not to that of a watch around the training."""
-    return path in (session.path, session.path.parent)
+class LightningHooks(TrainingHooks):
+    """Records the compiles of `trainer.fit`, logs their numbers with the trainer's loggers, and reports at the end.
+
+        trainer = Trainer(..., callbacks=[LightningCallback("run.cdiag", report="run.html")])
+
+    `path` is the session's file, a temporary one if None; with several processes it is the folder `run/` with one file
+    per rank. `report` is an HTML file. `detail` is that of `compilediag.watch`. With `show_plan`, rank zero prints the
+    plan to stderr. `session` is the session of the last fit.
+
+    Every `log_every_n_steps` batches and at the end, each logger gets `compilediag/compiles`, `compilediag/recompiles`,
+    `compilediag/compile_s` and `compilediag/lost_s` (s). They are the numbers of rank zero.
+    """
+
+    _batches = 0
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Begin to record, before the first forward pass."""
+        if stage == "fit":
+            self._batches = 0
+            self._watch.begin(trainer.world_size, trainer.is_global_zero)
+
+    def on_train_batch_end(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
+        """Log now and then."""
+        self._batches += 1
+        if trainer.log_every_n_steps and self._batches % trainer.log_every_n_steps == 0:
+            self._log(trainer)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Log the last numbers, stop to record, write the report, print the plan."""
+        if stage == "fit":
+            self._log(trainer)
+            self._watch.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """The same for a training that raises or is interrupted."""
+        self._log(trainer)
+        self._watch.end()
+
+    @log_errors
+    def _log(self, trainer: Any) -> None:
+        """Give the numbers to the loggers themselves: `pl_module.log` would be traced in a compiled module."""
+        metrics = self._watch.read_metrics()
+        for logger in trainer.loggers if metrics else ():
+            logger.log_metrics(metrics, step=trainer.global_step)
 
 
-def _name_folder(path: str) -> str:
-    """`run/` for `run.cdiag`: a slash at the end means a folder with a file for each rank."""
-    return os.path.join(path.removesuffix(".cdiag"), "")
+class TransformersHooks(TrainingHooks):
+    """Records the compiles of a training, logs their numbers with the trainer's, and reports at the end.
+
+        trainer = Trainer(..., callbacks=[TransformersCallback("run.cdiag", report="run.html")])
+
+    `path` is the session's file, a temporary one if None; with several processes it is the folder `run/` with one file
+    per rank. `report` is an HTML file. `detail` is that of `compilediag.watch`. With `show_plan`, rank zero prints the
+    plan to stderr. `session` is the session of the last training.
+
+    Each log of the trainer gets `compilediag/compiles`, `compilediag/recompiles`, `compilediag/compile_s` and
+    `compilediag/lost_s` (s), so every integration of `report_to` shows them. They are the numbers of rank zero.
+    """
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin to record."""
+        self._watch.begin(args.world_size, state.is_world_process_zero)
+        _move_to_front(self)
+
+    @log_errors
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Add the numbers to what the trainer logs, and to its history, which has a copy of it."""
+        metrics = self._watch.read_metrics()
+        if logs is None or not metrics:
+            return
+        logs.update(metrics)
+        if state.log_history and state.log_history[-1].get("step") == state.global_step:
+            state.log_history[-1].update(metrics)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Stop to record, write the report, print the plan."""
+        self._watch.end()
+
+
+@log_errors
+def _move_to_front(callback: TransformersHooks) -> None:
+    """Make a callback the first of its trainer's.
+
+    A trainer calls its loggers (TensorBoard, W&B) before the callbacks that the user passes, and with one dict: what a
+    later callback adds does not reach them. No event is given the list of callbacks, so it is looked up in the caller.
+    """
+    frame = sys._getframe()
+    for _ in range(MAX_FRAMES):
+        if frame.f_back is None:
+            return
+        frame = frame.f_back
+        callbacks = getattr(frame.f_locals.get("self"), "callbacks", None)
+        if isinstance(callbacks, list) and callback in callbacks:
+            # The caller iterates over this list: what comes after this callback keeps its place.
+            callbacks.remove(callback)
+            callbacks.insert(0, callback)
+            return

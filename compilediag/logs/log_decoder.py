@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import plugins
 from ..decode.records.log_process import Item, LogProcess
 from ..decode.records.record_kinds import TIMED, CompileAttempt
 from ..decode.records.trace_log import LogClock, Record, Unread, read_absolute_ns
 from ..events import Artifact, Event
+from ..system import plugins
 from .log_files import LogFile
 
 #: Records that are searched for an absolute time.

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..events import Artifact, Event, SourceStatus
-from ..notebook_cells import CellNames
 from ..sources.compile_context import CompileContext
 from ..sources.hooks.own_errors import describe_error
 from ..sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Running, SessionFacts
@@ -30,6 +29,7 @@ from ..storage.store import States, Store
 from ..storage.texts import TextQuota, clean
 from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
+from ..system.notebook_cells import CellNames
 
 INTERVAL_S = 0.25
 #: Seconds that the end of a counter waits for the thread.

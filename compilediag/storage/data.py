@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CompilediagError
-from ..events import Compile, Event, Recompile, SourceStatus
-from ..events.rows import LostSeconds, keep_last_states
+from ..events import Compile, Event, LostSeconds, Recompile, SourceStatus, keep_last_states
 from . import tables
 from .store import Store
 from .table_properties import TableProperties
@@ -112,11 +111,6 @@ class SessionData(TableProperties):
             frame = tables.read_events(self.store) if name == "events" else tables.read_table(self.store, name)
             cached = self._frames[name] = (last, frame)
         return cached[1]
-
-    def stored_rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
-        """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
-        with self.lock:
-            return tables.read_stored_rows(self.store, table, after)
 
     # What is not a table
 

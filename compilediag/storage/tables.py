@@ -107,14 +107,6 @@ def _convert(
     return values
 
 
-def read_stored_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any, ...]]:
-    """The rows of a table whose event ids are above `after`, as they are stored: times in ns, JSON as text."""
-    spec = table_columns(table)
-    source = f"{_join(table)} WHERE t.event_id > {int(after)}"
-    rows = fetch_rows(store, [_stored_column(name) for name in spec], source, "t.event_id")
-    return keep_legible(rows, make_checks(spec), list(spec).index("time"))
-
-
 # DataFrames
 
 

@@ -21,10 +21,10 @@ from ..diagnosis.change import Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
 from ..formatting import format_first_line, format_place
-from ..notebook_cells import CellNames
 from ..recording.active_recording import begin, end_all
 from ..sources.hooks.torch_names import Unavailable
 from ..system.files import write_file
+from ..system.notebook_cells import CellNames
 from ..system.program import list_library_folders
 from . import torch_api
 from .fork_server import serve

@@ -20,7 +20,7 @@ from ..diagnosis.evidence import sum_known
 from ..diagnosis.rules.break_even import CallTally, EntryWorth
 from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
 from ..formatting import format_names
-from ..notebook_cells import read_cell
+from ..system.notebook_cells import read_cell
 from ..system.source_files import SourceReader, split_lines
 from .page_rows import to_ms
 from .page_types import (

@@ -16,7 +16,6 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import plugins
 from ..decode.records.record_kinds import GUARD_TREE
 from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
 from ..diagnosis.plan import make_plan
@@ -24,6 +23,7 @@ from ..diagnosis.registry import find_torch_page, load_examples
 from ..events import Artifact, Compile
 from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start
+from ..system import plugins
 from ..system.program import describe_command
 from .explorer import ExplorerDocuments, SourceLines
 from .page_rows import MADE_OF, News, PageRows, add_group_tables, get_columns, to_ms
@@ -161,7 +161,6 @@ class ViewModel:
             self._explorer.add(update)
         for state in self._rows.states:
             self._explorer.add(state)
-        self._totals.count_events(news.displayed)
 
     def _add_texts(self, news: News) -> dict[str, StoredText]:
         """The texts of new artifacts; adds the rows of the guard trees among them."""

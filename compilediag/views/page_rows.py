@@ -1,12 +1,7 @@
-"""Read what is new in a session and make the rows that a page shows.
-
-Events that numbers are computed from are read as typed rows, each once; those that are only displayed go from the file
-to the page as they are stored.
-"""
+"""Read what is new in a session, each event once, and make the rows that a page shows."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -23,19 +18,13 @@ from ..events import (
     Artifact,
     AutotuneChoice,
     CacheLookup,
-    Collective,
     ColumnSpec,
     CudaGraphAction,
-    DynamicDecision,
     Event,
-    ExportProblem,
-    Phase,
     RankMember,
     Recompile,
     RefusedCall,
     SourceStatus,
-    StackFrame,
-    SymbolicShape,
     VllmConfig,
 )
 from ..storage.data import SessionData
@@ -238,16 +227,6 @@ def _get_type(name: str, spec: ColumnSpec) -> str:
 
 # Rows
 
-#: Kinds of events that are only displayed. The rows of all others are read as events.
-DISPLAYED_ONLY: tuple[type[Event], ...] = (
-    Phase,
-    DynamicDecision,
-    StackFrame,
-    SymbolicShape,
-    ExportProblem,
-    Collective,
-    VllmConfig,
-)
 #: Kinds whose rows are not sent: the pages of ranks and of vLLM get what they show as a separate part of a patch.
 UNLISTED: tuple[type[Event], ...] = (RankMember, VllmConfig)
 #: The states of the sources come first: the meaning of other rows depends on them.
@@ -258,14 +237,12 @@ READ_ORDER = sorted(KINDS, key=lambda kind: kind is not SourceStatus)
 class News:
     """What was not read before.
 
-    `rows`: table -> rows for the page. `events` are new, `updates` are recompiles whose seconds changed, `displayed`
-    counts the events that are in `rows` only.
+    `rows`: table -> rows for the page. `events` are new, `updates` are recompiles whose seconds changed.
     """
 
     rows: dict[str, list[PageRow]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     updates: list[Recompile] = field(default_factory=list)
-    displayed: int = 0
 
     @property
     def artifacts(self) -> list[Artifact]:
@@ -322,24 +299,10 @@ class PageRows:
             rows = self._read_recompiles(news)
         elif kind is RefusedCall:
             rows = self._read_refused_calls(news)
-        elif kind in DISPLAYED_ONLY:
-            rows = self._read_stored(kind)
-            news.displayed += len(rows)
         else:
             rows = self._read_events(kind, news)
         if rows and kind not in UNLISTED:
             news.rows[kind.table] = rows
-
-    def _read_stored(self, kind: type[Event]) -> list[PageRow]:
-        stored = self._data.stored_rows(kind.table, self._read[kind])
-        if stored:
-            self._read[kind] = stored[-1][0]
-        changes = _list_cell_changes(kind, self._redactor)
-        rows = [list(values) for values in stored]
-        for row in rows:
-            for index, change in changes:
-                row[index] = change(row[index])
-        return rows
 
     def _take_events(self, kind: type[Event], news: News) -> list[Any]:
         events = self._redact(self._data.rows(kind)[self._read[kind] :])
@@ -413,20 +376,3 @@ def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:
     for row, event in zip(rows, events, strict=True):
         row.insert(1, to_ms(event.time_ns))
     return rows
-
-
-def _list_cell_changes(kind: type[Event], redactor: Redactor | None) -> list[tuple[int, Callable[[Any], Any]]]:
-    """(index, function) of the columns whose stored cells are not what a page shows."""
-    changes: list[tuple[int, Callable[[Any], Any]]] = [(1, to_ms)]
-    for index, (name, spec) in enumerate(table_columns(kind.table).items()):
-        if spec["dtype"] == "json":
-            changes.append((index, _skip_missing(json.loads)))
-        elif spec["dtype"] == "boolean":
-            changes.append((index, _skip_missing(bool)))
-        if redactor is not None and (redact := redactor.get_change(kind, name)):
-            changes.append((index, redact))
-    return changes
-
-
-def _skip_missing(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda cell: None if cell is None else change(cell)

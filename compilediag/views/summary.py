@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from .. import plugins
 from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
 from ..diagnosis.finding import locate_finding
 from ..diagnosis.plan import Plan, make_plan
@@ -17,6 +16,7 @@ from ..document import Block, Code, Items, Lines, Para, Section, Table, escape_u
 from ..events import SourceStatus
 from ..formatting import format_amount, format_count, format_line, format_seconds, format_share
 from ..storage.data import SessionData
+from ..system import plugins
 from .totals import TotalsDict, compute_totals
 
 #: Findings that the summary lists, and characters of a reason or of a title in a notebook.

@@ -64,12 +64,9 @@ def compute_totals(data: Rows) -> TotalsDict:
     """The totals of a session."""
     totals = Totals()
     for kind in KINDS:
-        if kind is not SourceStatus:
-            for event in data.rows(kind):
-                totals.add(event)
-    states = data.rows(SourceStatus)
-    totals.count_events(len(states))
-    return totals.to_dict(states, sum_calls(data))
+        for event in data.rows(kind):
+            totals.add(event)
+    return totals.to_dict(data.rows(SourceStatus), sum_calls(data))
 
 
 def describe_totals(totals: TotalsDict) -> str:
@@ -120,10 +117,6 @@ class Totals:
         if event.lost_s is not None:
             self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
             self._lost_s[event.event_id] = event.lost_s
-
-    def count_events(self, number: int) -> None:
-        """Count events of which nothing but their number is needed."""
-        self._events += number
 
     def to_dict(self, states: Collection[SourceStatus], calls: CallTotals) -> TotalsDict:
         """The totals so far, with the last states of the sources and the totals of calls."""

@@ -1,4 +1,5 @@
-"""The live widget. This module is imported when a widget is made, because recording must run without anywidget.
+"""The live widget: the dashboard of a session, and the explorer, its other page on the same model. This module is
+imported when a widget is made, because recording must run without anywidget.
 
 Searching, filtering and sorting happen in the browser, so they work while the kernel is busy. The traits that the
 browser reads are documented at the top of `static/widget.js`.
@@ -17,21 +18,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anywidget
-import traitlets
-
 from ..errors import CompilediagError
 from ..storage.recorded_data import RecordedData
 from ..system.files import make_absolute
 from ..system.interrupts import pass_on
+from ..system.notebook_cells import find_shell
 from . import esm, page_json
+from .explorer_text import format_explorer
 from .export import export_session
 from .model import ViewModel
 from .patches import Pump
-from .record import WidgetTexts
+from .record import WidgetTexts, make_dashboard_texts, make_plain_texts
 from .report import write_report
 
+try:
+    import anywidget
+    import traitlets
+except ModuleNotFoundError as error:
+    if error.name not in ("anywidget", "traitlets"):
+        raise
+    raise CompilediagError("the dashboard needs anywidget: pip install anywidget") from None
+
 if TYPE_CHECKING:
+    from ..diagnosis import Finding
     from ..storage.data import SessionData
 
 
@@ -81,7 +90,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 
 def is_kernel() -> bool:
     """True in a kernel, whose outputs can be replaced; false in a terminal."""
-    return getattr(_find_shell(), "kernel", None) is not None
+    return getattr(find_shell(), "kernel", None) is not None
 
 
 class NotebookOutput:
@@ -120,14 +129,8 @@ def _needs_view() -> bool:
     Colab shows outputs in frames that only a widget view fills. VS Code loads widgets when it sees a view, and shows
     the other types by itself if the widget is gone.
     """
-    names = getattr(_find_shell(), "user_ns", {})
+    names = getattr(find_shell(), "user_ns", {})
     return "google.colab" in sys.modules or "__vsc_ipynb_file__" in names
-
-
-def _find_shell() -> Any:
-    """The IPython of this process; None if there is none."""
-    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    return get_ipython() if get_ipython is not None else None
 
 
 #: Bytes of base64 for the texts of artifacts in the state that a notebook stores; the longest are cut.
@@ -241,3 +244,15 @@ class DashboardWidget(anywidget.AnyWidget):
         if bundle is not None:
             bundle[0]["text/plain"] = repr(self)
         return bundle
+
+
+def make_dashboard(data: SessionData) -> DashboardWidget:
+    """The live widget of a session."""
+    return DashboardWidget(ViewModel(data), make_dashboard_texts(data))
+
+
+def make_explorer(data: SessionData, finding: Finding | None = None) -> DashboardWidget:
+    """The widget, opened at the guard behind `finding` if one is given."""
+    events = [] if finding is None else list(finding.evidence)
+    texts = make_plain_texts(lambda: format_explorer(data))
+    return DashboardWidget(ViewModel(data), texts, page="explorer", events=events)

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from compilediag import plugins
+from compilediag.system import plugins
 
 MODULE = '''
 """What a package may bring: a decoder, rules and panels."""

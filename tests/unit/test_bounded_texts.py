@@ -97,10 +97,8 @@ def test_a_file_that_has_longer_texts_is_read_with_bounded_ones(tmp_path):
     session = saved(tmp_path, Recompile(time_ns=SECOND, function="f", reason="short"))
     with contextlib.closing(sqlite3.connect(session.path)) as db, db:
         db.execute("UPDATE recompiles SET reason = ?, function = ?", (LONG, LONG))
-    data = cd.load(session.path).data
-    [row] = data.rows(Recompile)
+    [row] = cd.load(session.path).data.rows(Recompile)
     assert row.reason == row.function == bound_text(LONG)
-    assert LONG not in data.stored_rows("recompiles")[0]
 
 
 def test_a_value_of_another_type_does_not_cost_the_event(tmp_path):

@@ -49,7 +49,7 @@ print(json.dumps({
 """
 
 
-def test_a_new_table_touches_two_modules_of_events_and_one_of_storage(tmp_path):
+def test_a_new_table_touches_one_module_of_events_and_one_of_storage(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True)
     assert done.stdout.strip() == (
         '{"row": [2.5, "secret()"], "frame": [2.5], "csv": true, "page": [true, false], "coverage": ["prober"]}'

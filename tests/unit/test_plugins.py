@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import compilediag
-from compilediag import plugins
 from compilediag.diagnosis import diagnose
+from compilediag.system import plugins
 from tests.unit.sample_plugin import on_the_path
 from tests.unit.session_builder import page_of, saved
 from tests.unit.tables_builder import changes, compiled, tables

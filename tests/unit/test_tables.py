@@ -112,11 +112,10 @@ def test_a_recompile_costs_the_compiles_of_its_key(tmp_path):
 
 
 def test_every_event_is_in_events_and_in_its_table_once(full):
-    raw = {table: len(full.data.stored_rows(table)) for table in BY_TABLE}
-    assert sum(raw.values()) == len(full.events)
-    ids = sorted(row[0] for table in BY_TABLE for row in full.data.stored_rows(table))
-    assert ids == full.events["id"].tolist()
-    assert full.events["kind"].value_counts().to_dict() == {BY_TABLE[t].kind: n for t, n in raw.items()}
+    rows = {kind.kind: full.data.rows(kind) for kind in BY_TABLE.values()}
+    assert sum(map(len, rows.values())) == len(full.events)
+    assert sorted(row.event_id for own in rows.values() for row in own) == full.events["id"].tolist()
+    assert full.events["kind"].value_counts().to_dict() == {kind: len(own) for kind, own in rows.items()}
 
 
 def test_sources_has_the_last_state_of_each(tmp_path):

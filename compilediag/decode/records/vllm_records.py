@@ -20,8 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...events import Event, VllmCompile, VllmConfig
-from ...events.base import NS_PER_S
+from ...events import NS_PER_S, Event, VllmCompile, VllmConfig
 from .record_kinds import OF_VLLM
 
 CONFIG, STARTED, ANNOUNCED = "vllm_compilation_config", "vllm_piecewise_compile_start", "vllm_compile_event"

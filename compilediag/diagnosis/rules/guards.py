@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ... import plugins
 from ...events import Recompile
+from ...system import plugins
 from ..causes.cause import MODES, ZERO_ONE, Cause
 from ..change import CodeChange
 from ..recipes import find_recipe

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any, TypeVar
 
-from .events import KINDS, Event, columns
+from ..events import KINDS, Event, columns
 
 #: The columns of each kind that hold files of code.
 FILE_COLUMNS = {kind.table: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
@@ -48,14 +48,14 @@ class CellNames:
 
 def read_cell(number: int) -> list[str] | None:
     """The lines of a cell as it ran (IPython drops empty ones before the first); None if IPython has no such cell."""
-    ran = getattr(getattr(_find_shell(), "history_manager", None), "input_hist_parsed", None)
+    ran = getattr(getattr(find_shell(), "history_manager", None), "input_hist_parsed", None)
     if not isinstance(ran, list) or not 0 < number < len(ran):
         return None
     lines: list[str] = ran[number].splitlines()
     return lines
 
 
-def _find_shell() -> Any:
+def find_shell() -> Any:
     """The IPython that runs in this process; None if none does."""
     # Another thread may be about to import IPython: it is there, and has nothing in it yet.
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
@@ -69,7 +69,7 @@ def _name_marimo_cell(file: str) -> str | None:
 
 def _cell(file: str) -> str | None:
     """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
-    format_name = getattr(getattr(_find_shell(), "compile", None), "format_code_name", None)
+    format_name = getattr(getattr(find_shell(), "compile", None), "format_code_name", None)
     if format_name is None:
         return None
     label = format_name(file)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .system.interrupts import pass_on
+from .interrupts import pass_on
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
