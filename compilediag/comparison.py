@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,15 +91,13 @@ class Diff:
     def _describe(self) -> Section:
         """Totals, then what is worse, better and other, then what was not compared."""
         headline, *others = self.totals()
-        groups = [Section(f"{head}:", _list_titles(found)) for head, found in self._group_changes()]
+        groups = []
+        for worse, head in ((True, "Worse"), (False, "Better"), (None, "Other")):
+            if titles := [[change.title] for change in self.changes if change.worse is worse]:
+                shown = shorten_items(Items(titles, "indented", (" in ", Code("diff.frame"))), SHOWN)
+                groups.append(Section(f"{head}:", shown))
         nothing = [] if self.changes else [Section("No differences.")]
         return Section(Section(Para(headline, strong=True), *others), *groups, *nothing, Section(*self.gaps()))
-
-    def _group_changes(self) -> Iterator[tuple[str, list[Change]]]:
-        for worse, head in ((True, "Worse"), (False, "Better"), (None, "Other")):
-            found = [change for change in self.changes if change.worse is worse]
-            if found:
-                yield head, found
 
     def gaps(self) -> list[str]:
         """What could not be compared and why, one text per line."""
@@ -112,11 +109,6 @@ class Diff:
 
         before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
         return write_comparison(path, (before, after), self.totals(), self.changes, self.gaps(), self.summary())
-
-
-def _list_titles(changes: Sequence[Change]) -> Items:
-    items = Items([[change.title] for change in changes], "indented", (" in ", Code("diff.frame")))
-    return shorten_items(items, SHOWN)
 
 
 def _count_processes(session: Session) -> int:

@@ -389,7 +389,7 @@ _DIGEST = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b", re.IGNORECASE)
 _SHORT = re.compile(r".{6}(?=.)")
 _NOTHING = "<!-- -->"
 _PAGE = re.compile(rf"({re.escape(BREAK_PAGE)}gb\d{{1,6}}\.html)(?!\S)")
-_BAR = re.compile(r"(?<!\\)[|]")
+_BAR = re.compile(r"(?<!\\)[|]")  # In a table, also within a code span, it would end a cell.
 _TICKS = re.compile(r"`+")
 _SPACES = re.compile(r"\s+")
 #: Characters of code within a line.
@@ -496,10 +496,6 @@ def format_block(code: str, language: str = "", indent: str = "") -> str:
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; its cells are Markdown already. A bar would end a cell, also in a code span."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(_escape_bars, line))} |" for line in lines)
-
-
-def _escape_bars(cell: str) -> str:
-    return _BAR.sub(r"\|", cell)
+    """A table; its cells are Markdown already."""
+    lines = ([_BAR.sub(r"\|", cell) for cell in line] for line in (head, ["---"] * len(head), *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

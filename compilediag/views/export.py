@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..events import Rows
-    from ..storage.data import SessionData
 
 #: Events that Perfetto shows as a span; those of one process nest in its lanes.
 SPANS: tuple[type[Event], ...] = (Compile, Phase, KernelCompile)
@@ -161,7 +160,9 @@ def _write_perfetto(data: SessionData, target: Path) -> None:
     """Write the JSON of Chrome's trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
     check_output(target, TRACE)
     with data.settled():
-        events = [*_make_spans(data), *_make_moments(data)]
+        moments = (row for kind in MOMENTS for row in data.rows(kind))
+        points = ({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in moments)
+        events = [*_make_spans(data), *points]
         names = [*_name_processes(data)]
     write_file(target, json.dumps({"otherData": _WRITER, "traceEvents": [*names, *events], "displayTimeUnit": "ms"}))
 
@@ -202,11 +203,6 @@ def _assign_lanes(spans: list[Span]) -> Iterator[TraceEvent]:
             lanes.append([])
         lanes[number].append(end)
         yield {**event, "tid": number + 1}
-
-
-def _make_moments(data: SessionData) -> Iterable[TraceEvent]:
-    for kind in MOMENTS:
-        yield from ({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in data.rows(kind))
 
 
 def _make_trace_event(row: Event) -> TraceEvent:

@@ -140,11 +140,6 @@ class Sketch:
         return max(LEAST_HEIGHT, FRAME_HEIGHT + len(lanes) * (LANE_HEIGHT + 14 * beside))
 
 
-def colored(colors: Mapping[str, str], names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Series of these colors, in the order of `names`."""
-    return {name: {"color": colors.get(name, GRAY)} for name in names}
-
-
 def make_count_axis(title: str, marks: Iterable[tuple[str, float]]) -> dict[str, Any]:
     """The settings of an axis of counts that has ticks at whole numbers only; `marks`: lane and length of its bars."""
     ends: Counter[str] = Counter()
@@ -209,7 +204,7 @@ def draw_choices(data: Rows) -> Sketch:
     return Sketch(
         "Autotuning choices: time compared with the winner",
         marks,
-        {name: look | series for name, series in colored(KINDS, (mark.series for mark in marks)).items()},
+        {mark.series: {**look, "color": KINDS.get(mark.series, GRAY)} for mark in marks},
         "%{hovertext}<br>%{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
         POINTS,
         x={

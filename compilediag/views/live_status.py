@@ -56,6 +56,11 @@ class CompileInFlight:
     started_ns: int
     before_s: float | None
 
+    @property
+    def usual(self) -> str:
+        """` (the last time: 1.3 s)`; "" if it is the first one."""
+        return f" (the last time: {format_seconds(self.before_s)})" if self.before_s else ""
+
 
 @dataclass(frozen=True)
 class ProcessStatus:
@@ -228,8 +233,7 @@ def answer_hung_or_compiling(job: JobStatus) -> str:
         frame = longest.in_flight[0]
         names = format_names([process.name for process in compiling])
         took = format_seconds(job.measure(frame.started_ns))
-        usual = f" (the last time: {format_seconds(frame.before_s)})" if frame.before_s else ""
-        first.append(f"Compiling: {names}; {frame.function} for {took}{usual}.")
+        first.append(f"Compiling: {names}; {frame.function} for {took}{frame.usual}.")
         if waiting:
             others = format_amount(len(waiting), "other process", "other processes")
             first.append(f"{others} may wait for {'it' if len(compiling) == 1 else 'them'}.")
@@ -273,40 +277,27 @@ class LiveLines:
                 if process.is_live
                 else f"process {process.pid} has {process.ending}"
             )
-        yield from _describe_rows(process, before)
+        recompiles = process.recompiles[len(before.recompiles) if before else 0 :]
+        compiles = process.compiles[len(before.compiles) if before else 0 :]
+        rows = [(row.event_id or 0, f"recompiles {describe_recompile(row)}") for row in recompiles]
+        rows += [(row.event_id or 0, describe_compile(row)) for row in compiles]
+        yield from (line for _, line in sorted(rows))
         running = before.in_flight if before else ()
         begun = {(frame.function, frame.started_ns) for frame in running}
         if process.is_live:
-            yield from (f"compiling {_format(f)}" for f in process.in_flight if (f.function, f.started_ns) not in begun)
+            new = (frame for frame in process.in_flight if (frame.function, frame.started_ns) not in begun)
+            yield from (f"compiling {frame.function}{frame.usual}" for frame in new)
         if before is not None and before.is_live and not process.is_live:
             yield process.ending
 
     def _describe_silence(self, job: JobStatus) -> Iterator[str]:
         """Now and then, when nothing changes: whether the job compiles or stands still."""
-        times = [_get_last_change(process) for process in job.processes if process.is_live]
-        if not times:
+        live = [process for process in job.processes if process.is_live]
+        if not live:
             return
-        since = max(times)
+        since = max(max([p.quiet_since_ns, *(frame.started_ns for frame in p.in_flight)]) for p in live)
         if since != self._reported_since:
             self._reported_since, self._next_report_s = since, FIRST_REPORT_S
         if job.measure(since) >= self._next_report_s:
             self._next_report_s *= 2
             yield answer_hung_or_compiling(job)
-
-
-def _describe_rows(process: ProcessStatus, before: ProcessStatus | None) -> Iterator[str]:
-    """The new compiles and recompiles in the order of their events."""
-    recompiles = process.recompiles[len(before.recompiles) if before else 0 :]
-    compiles = process.compiles[len(before.compiles) if before else 0 :]
-    lines = [(row.event_id or 0, f"recompiles {describe_recompile(row)}") for row in recompiles]
-    lines += [(row.event_id or 0, describe_compile(row)) for row in compiles]
-    yield from (line for _, line in sorted(lines))
-
-
-def _get_last_change(process: ProcessStatus) -> int:
-    return max([process.quiet_since_ns, *(frame.started_ns for frame in process.in_flight)])
-
-
-def _format(frame: CompileInFlight) -> str:
-    usual = f" (the last time: {format_seconds(frame.before_s)})" if frame.before_s else ""
-    return f"{frame.function}{usual}"

@@ -117,7 +117,11 @@ def _list_steps(old: list[Any] | tuple[Any, ...], new: list[Any] | tuple[Any, ..
             at = places[text]
             _copy(steps, at)
         elif at < len(old) and texts[at] not in stays:
-            _add_changed(steps, at, _make_delta(old[at], item), item)
+            delta = _make_delta(old[at], item)
+            if "=" in delta or len(page_json.dumps(delta)) >= len(text):
+                _add_new(steps, item)
+            else:
+                steps.append([at, delta])
         else:
             _add_new(steps, item)
             continue
@@ -131,13 +135,6 @@ def _copy(steps: list[Any], at: int) -> None:
         last[1] += 1
     else:
         steps.append([at, 1])
-
-
-def _add_changed(steps: list[Any], at: int, delta: Delta, item: Any) -> None:
-    if "=" in delta or len(page_json.dumps(delta)) >= len(page_json.dumps(item)):
-        _add_new(steps, item)
-    else:
-        steps.append([at, delta])
 
 
 def _add_new(steps: list[Any], item: Any) -> None:

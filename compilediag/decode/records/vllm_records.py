@@ -1,4 +1,4 @@
-"""The records that vLLM writes to torch's structured trace, as rows: see `compilediag/events/compiling.py`.
+"""The records that vLLM writes to torch's structured trace, as rows of `VllmCompile` and `VllmConfig`.
 
 In the order in which vLLM writes them, all within one compile of Dynamo:
 
