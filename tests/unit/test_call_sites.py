@@ -209,7 +209,7 @@ def test_where_there_is_no_name_the_reason_says_why(tmp_path, call, parameters, 
         ("step(ids)", "torch._dynamo.maybe_mark_dynamic(ids, 0)"),
         ('step(batch["x"])', "torch._dynamo.maybe_mark_dynamic(batch['x'], 0)"),
         ("step(self.data.x)", "torch._dynamo.maybe_mark_dynamic(self.data.x, 0)"),
-        *((f"step({argument})", None) for argument in ("next(it)", "ids[:, :n]", "a * b", "(y := make())")),
+        *((f"step({argument})", None) for argument in ("next(it)", "p.data", "ids[:, :n]", "a * b", "(y := make())")),
     ],
 )
 def test_what_can_be_evaluated_twice_is_marked_before_the_call(tmp_path, call, change):

@@ -50,6 +50,8 @@ _EVALUATED_ONCE = (
     *(ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Slice, ast.BinOp, ast.UnaryOp),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
 )
+#: Attributes of a tensor that are another tensor each time: what is marked is gone before the call.
+_MADE_EACH_TIME = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
 #: A size, and the function that it was guarded in.
 SizeAt = tuple[Place, str]
 #: Names that are looked up of one value: it has the same one at almost all of its calls.
@@ -512,5 +514,6 @@ def _find_base(path: Path) -> Path:
 
 def _is_duplicable(base: Path) -> bool:
     expression = parse_expression(base.code, False)
-    nodes = () if expression is None else ast.walk(expression.node)
-    return expression is not None and not any(isinstance(node, _EVALUATED_ONCE) for node in nodes)
+    if expression is None or (isinstance(expression.node, ast.Attribute) and expression.node.attr in _MADE_EACH_TIME):
+        return False
+    return not any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(expression.node))

@@ -116,6 +116,12 @@ def _is_wrapped(cause: Cause) -> bool:
     return any(key.startswith(("Python", "Functorch", "FuncTorch")) for key in keys)
 
 
+def _is_inference_tensor(cause: Cause) -> bool:
+    """True if the calls differ in keys that only tensors of torch.inference_mode() lack."""
+    keys = {key for value in cause.values for key in _KEYS.findall(value)}
+    return any(key.startswith(("ADInplaceOrView", "Autograd")) for key in keys)
+
+
 # Modes of the whole program
 
 #: torch's name of a part of the global state -> its rule, the first that its name has.
@@ -498,15 +504,15 @@ RULES = (
         ("dispatch_keys",),
         cases=(
             Case(
-                when=lambda cause: any("ADInplaceOrView" in keys for keys in cause.values),
-                action="Use either torch.no_grad() or torch.inference_mode() for all calls, and where tensors are "
-                "created.",
-                why="{name} was probably an inference tensor at one call and a normal tensor at another.",
-            ),
-            Case(
                 when=_is_wrapped,
                 action="Pass {name} in the same way at every call.",
                 why="It was a tensor subclass, or inside a functorch transform, at one call only.",
+            ),
+            Case(
+                when=_is_inference_tensor,
+                action="Use either torch.no_grad() or torch.inference_mode() for all calls, and where tensors are "
+                "created.",
+                why="{name} was probably an inference tensor at one call and a normal tensor at another.",
             ),
         ),
         action="Pass {name} in one form.",
