@@ -139,11 +139,15 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
     found = {first.key: first}
     for change in _list_others(evidence, row):
         found.setdefault(change.key, change)
-    other_module = next(
-        (key for key in found if key.path.root == "fn" and is_module_wrapper(row.function, row.file)), None
-    )
     # torch calls all compiled modules of torch.nn through one function: with another module all else differs.
+    is_wrapper = is_module_wrapper(row.function, row.file)
+    other_module = next((key for key in found if is_wrapper and _tells_modules_apart(key)), None)
     return list(found.values()) if other_module is None else [replace(found[other_module], is_first=True)]
+
+
+def _tells_modules_apart(key: CauseKey) -> bool:
+    """True for a guard that fails for another module only: on the module itself, or on a size of its parameters."""
+    return key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size")
 
 
 def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
