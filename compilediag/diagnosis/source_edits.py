@@ -691,17 +691,25 @@ class SourceText:
 
 def imports_torch(tree: ast.Module) -> bool:
     """True if a module binds the name `torch` at its top."""
-    imports = (node for node in tree.body if isinstance(node, ast.Import))
-    names = (alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names)
-    return "torch" in names
+    return any(map(_binds_torch, tree.body))
+
+
+def _binds_torch(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import) and "torch" in [
+        alias.asname or alias.name.partition(".")[0] for alias in node.names
+    ]
 
 
 def _find_last_import(tree: ast.Module) -> int:
-    """The number of the last line of the imports, or of the docstring, at the top of a module; 0 without both."""
+    """The number of the last line of the imports, or of the docstring, at the top of a module; 0 without both.
+
+    Imports that follow other code, such as an assignment to `os.environ`, count up to the block with torch's.
+    """
+    first_torch = next((number for number, node in enumerate(tree.body) if _binds_torch(node)), 0)
     last = 0
-    for node in tree.body:
+    for number, node in enumerate(tree.body):
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_docstring:
+        if number >= first_torch and not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_docstring:
             break
         last = node.end_lineno or 0
     return last

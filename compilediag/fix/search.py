@@ -206,6 +206,10 @@ class Search:
         end = explain_end(first.run.run)
         if first.run.run.exit_code is None or (end and not first.run.run.is_torchs):
             return self._stop(f"the unchanged program cannot be used: {end}")
+        if not first.run.compiles and first.run.run.starts_processes:
+            return self._stop(
+                "nothing was compiled in the program's own process, and those that it starts cannot be changed"
+            )
         self.result.program = self._read_program(first)
         self.result.before = self.result.after = first
         seen = self._observe(first)

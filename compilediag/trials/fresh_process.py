@@ -91,7 +91,7 @@ class ProcessRun:
     is the number of the notebook cell that raised it. `problem` says why the program could not be started.
     `has_own_caches` is false if the program set other caches. `is_stopped`: it was ended after enough calls. `files`
     are the program's own that it imported, and `modules` all others. `sets_environment`: the program changed it.
-    `has_gpu`: torch found one.
+    `has_gpu`: torch found one. `starts_processes`: the program started Python processes; known if calls are observed.
     """
 
     session: Path
@@ -108,6 +108,7 @@ class ProcessRun:
     files: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     sets_environment: bool = False
+    starts_processes: bool = False
     has_gpu: bool = False
 
 
@@ -183,7 +184,9 @@ class ProcessRunner:
         """The environment of a process: as ours, with caches of its own."""
         caches = folder / "caches"
         own = {"TORCHINDUCTOR_CACHE_DIR": str(caches), "TRITON_CACHE_DIR": str(caches / "triton")}
-        return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own, **self._variables}
+        # pytest imports files that it rewrites with a loader of its own, which would not load edited ones.
+        pytest = {"PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()}
+        return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own, **pytest, **self._variables}
 
     def _fork(self, folder: Path) -> ForkedProcess | None:
         """A process of the server; None without one."""

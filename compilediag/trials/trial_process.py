@@ -29,6 +29,7 @@ from ..system.program import list_library_folders
 from . import torch_api
 from .fork_server import serve
 from .observed_calls import CallObserver, StopRule, end_now, observe_calls
+from .started_processes import StartedProcesses
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"
 #: Settings that are lists of sources: the new names are added to what the user has set.
@@ -49,10 +50,14 @@ class RunResult:
         self._environment = dict(os.environ)
         self._values: dict[str, Any] = {}
         self._calls: CallObserver | None = None
+        self._started = StartedProcesses()
 
     def observe_calls(self, rule: StopRule) -> None:
-        """Keep what the outer calls into compiled code return; the rule says after which the process ends."""
+        """Keep what the outer calls into compiled code return; the rule says after which the process ends. Keep whether
+        the program starts processes.
+        """
         owner = os.getpid()
+        self._started.watch()
 
         def end() -> None:
             if os.getpid() == owner:
@@ -76,6 +81,7 @@ class RunResult:
         self._values["files"] = [*list_own_files()]
         self._values["modules"] = [name for name, file in list_modules() if file not in self._values["files"]]
         self._values["has_gpu"] = torch_api.has_gpu()
+        self._values["starts_processes"] = self._started.has_any
         self._values["sets_environment"] = has_new_variables(self._environment)
         if self._calls is not None:
             self._calls.write(self._folder)
@@ -132,10 +138,16 @@ def _describe(error: BaseException) -> str:
 
 
 def list_own_files() -> Iterator[str]:
-    """The source files of the program that were imported, its script first."""
+    """The source files of the program that were imported, its script first. A program of a library, such as pytest, has
+    none: then the first is the one that was imported last, which imports the others.
+    """
     code = OwnCode(libraries=list_library_folders())
     main = sys.modules.get("__main__")
-    for module in filter(None, [main, *sys.modules.copy().values()]):
+    script = getattr(main, "__file__", None)
+    modules = [*sys.modules.copy().values()]
+    if not isinstance(script, str) or not code.is_own(os.path.abspath(script)):
+        modules.reverse()
+    for module in filter(None, [main, *modules]):
         file = getattr(module, "__file__", None)
         if (getattr(module, "__name__", None) or "").partition(".")[0] == "compilediag":
             continue  # A checkout of it is in no folder of libraries.

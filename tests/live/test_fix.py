@@ -226,3 +226,66 @@ def test_a_file_that_changes_during_the_search_is_not_written(python, script, tm
     done = python("-m", "compilediag", "fix", "--fast", "--write", "train.py", cwd=tmp_path, input="")
     assert done.returncode == 2 and "was changed since the search began" in done.stderr
     assert "dynamic=False" in path.read_text()
+
+
+PYTEST = """
+import pytest
+import shapes
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def step(x, k):
+    return (x * k).sum()
+
+@pytest.mark.parametrize(("n", "k"), shapes.ALL)
+def test_step(n, k):
+    assert step(torch.ones(n), k) == n * k
+"""
+
+
+def test_files_that_pytest_imports_are_changed(fix, script):
+    script("ALL = ((4, 2), (6, 5), (7, 9), (9, 11))\n", "shapes.py")
+    path = script(PYTEST, "test_step.py")
+    found = fix("--fast", "-m", "pytest", "-p", "no:cacheprovider", "test_step.py")
+    before, after = (found["search"][name]["recompiles"] for name in ("before", "after"))
+    assert (before, after, found["lines"]) == (3, 0, 1)
+    assert "+++ b/test_step.py" in found["patch"] and "shapes.py" not in found["patch"]
+    assert path.read_text() == PYTEST
+
+
+SPAWN = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def step(x):
+    return (x * 2).sum()
+
+def work(rank):
+    for n in (3, 4, 5):
+        step(torch.ones(n))
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(work, nprocs=1)
+"""
+LAUNCH = """
+import subprocess
+import sys
+
+subprocess.run([sys.executable, "train.py"], check=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["spawn.py"],
+        ["launch.py"],
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "train.py"],
+    ],
+)
+def test_a_program_whose_child_processes_compile_cannot_be_tried(fix, script, arguments):
+    script(SPAWN, "spawn.py")
+    script(LAUNCH, "launch.py")
+    script(TWO_CAUSES)
+    found = fix(*arguments)
+    assert found["exit_code"] == 3 and not found["changes"] and "\n" not in found["problem"]

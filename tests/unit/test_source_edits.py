@@ -54,6 +54,12 @@ def test_inserted_lines_have_the_line_ends_of_the_file():
     assert changed == f"import os\r\nimport torch\r\n{setting}{MARK}\r\nf(x)\r\n"
 
 
+def test_settings_are_put_below_the_import_of_torch_also_below_other_code():
+    source = "import os\nos.environ['A'] = '1'\nimport torch\nimport json\n\nf(x)\n"
+    changed = apply_edits(source, [], "torch._dynamo.config.recompile_limit = 16").text
+    assert changed == source.replace("json\n", "json\ntorch._dynamo.config.recompile_limit = 16\n")
+
+
 def test_several_lines_are_put_before_a_statement():
     lines = f"{MARK}\ntorch._dynamo.mark_dynamic(x, 1)"
     assert insert("if a:\n  f(x)", 2, "f(x)", lines) == f"if a:\n  {MARK}\n  torch._dynamo.mark_dynamic(x, 1)\n  f(x)"
