@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What tests may import beside the facade `compilediag`, and what is in it. Users and plug-ins import these modules
 #: (docs/api.md, docs/plugins.md): a test that uses them breaks only where users' code would too.
 PUBLIC = ("compilediag.events", "compilediag.diagnosis", "compilediag.integrations", "compilediag.errors")
+#: Decorators that register a function: whoever calls it does not name it.
+REGISTERS = {"hook", "hook_before", "line_magic", "cell_magic", "hookimpl", "fixture", "register"}
 #: Runs in the measured checkout: files, functions and depth of what two views call.
 WALK = """
 import os, sys
@@ -94,6 +96,12 @@ def count_lines(files: Iterator[Path] | list[Path]) -> int:
     return sum(len(file.read_text().splitlines()) for file in files)
 
 
+def registers(decorator: ast.expr) -> bool:
+    """True for `@hook(...)` and `@pytest.hookimpl`."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called).rpartition(".")[2] in REGISTERS
+
+
 def count_single_functions(modules: dict[str, Path]) -> tuple[int, int]:
     """How many functions and methods are named at most once in the package, and how many there are.
 
@@ -104,7 +112,8 @@ def count_single_functions(modules: dict[str, Path]) -> tuple[int, int]:
     for file in modules.values():
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                names += [] if node.name.startswith("__") else [node.name]
+                is_named = not node.name.startswith("__") and not any(map(registers, node.decorator_list))
+                names += [node.name] if is_named else []
             elif isinstance(node, ast.Name):
                 references[node.id] += 1
             elif isinstance(node, ast.Attribute):

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -45,7 +45,11 @@ class _Layout:
         self._texts = ("compile_id", "compile_key", *(f.name for f in fields if f.metadata["dtype"] == "string"))
         self._get_texts = attrgetter(*self._texts)
         self.columns = ("event_id", *(f'"{f.name}"' for f in fields))
-        self._get = attrgetter(*(f.name for f in fields))
+        names = [f.name for f in fields]
+        # Of one name, `attrgetter` gives the value and not a tuple.
+        self._get: Callable[[Event], Row] = (
+            attrgetter(*names) if len(names) > 1 else lambda event: (getattr(event, names[0]),)
+        )
         self._json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
 
     def has_long(self, events: Iterable[Event]) -> bool:

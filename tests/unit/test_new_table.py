@@ -21,10 +21,18 @@ class Probe(Event):
     text: str | None = column("string", "code of the user", user_data="code")
 
 
-# What `events/__init__.py` does with a kind that stands in KINDS.
-events.KINDS = (*events.KINDS, Probe)
-events.BY_TABLE["probes"] = Probe
-events._COLUMNS["probes"] = events._read_columns(Probe)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark(Event):
+    kind: ClassVar[str] = "mark"
+    table: ClassVar[str] = "marks"
+    place: int | None = column("Int64", "the only column of its own", sources=("prober",))
+
+
+# What `events/__init__.py` does with kinds that stand in KINDS.
+for kind in (Probe, Mark):
+    events.KINDS = (*events.KINDS, kind)
+    events.BY_TABLE[kind.table] = kind
+    events._COLUMNS[kind.table] = events._read_columns(kind)
 
 from compilediag.diagnosis.rules import coverage
 from compilediag.storage.table_properties import TableProperties
@@ -34,13 +42,14 @@ from tests.unit.session_builder import saved
 
 TableProperties.probes = property(lambda self: self.table("probes"))
 folder = Path(sys.argv[1])
-session = saved(folder, Probe(time_ns=1, value=2.5, text="secret()"))
+session = saved(folder, Probe(time_ns=1, value=2.5, text="secret()"), Mark(time_ns=2, place=7))
 [row] = session.data.rows(Probe)
 session.export(folder / "tables", format="csv")
 shown = json.dumps(ViewModel(session.data).snapshot(), default=str)
 redacted = json.dumps(ViewModel(session.data, redact=True).snapshot(), default=str)
 print(json.dumps({
     "row": [row.value, row.text],
+    "only_column": [mark.place for mark in session.data.rows(Mark)],
     "frame": session.probes["value"].tolist(),
     "csv": "secret()" in (folder / "tables" / "probes.csv").read_text(),
     "page": ["secret()" in shown, "secret()" in redacted],
@@ -52,5 +61,6 @@ print(json.dumps({
 def test_a_new_table_touches_one_module_of_events_and_one_of_storage(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True)
     assert done.stdout.strip() == (
-        '{"row": [2.5, "secret()"], "frame": [2.5], "csv": true, "page": [true, false], "coverage": ["prober"]}'
+        '{"row": [2.5, "secret()"], "only_column": [7], "frame": [2.5], "csv": true, "page": [true, false], '
+        '"coverage": ["prober"]}'
     ), done.stderr
