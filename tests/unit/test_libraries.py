@@ -6,7 +6,7 @@ import pytest
 
 from compilediag.events import CacheLookup
 from compilediag.sources.caches import code_caches
-from compilediag.sources.caches.code_caches import WRAPPER, LibraryBuild, LibraryBuilds, LibraryLookUps
+from compilediag.sources.caches.code_caches import WRAPPER, Build, LibraryBuilds, LibraryLookUps
 
 IDS, NO_IDS = {"compile_id": "0/1", "compile_key": "ab.1"}, {"compile_id": None, "compile_key": None}
 OWNER = {**IDS, "function": "f", "file": "/a.py", "line": 3}
@@ -17,7 +17,7 @@ def looked(key="k", outcome="miss", **columns):
 
 
 def built(duration_s=2.0, fail_reason=None, where="thread"):
-    return LibraryBuild(7, where, duration_s, fail_reason)
+    return Build(7, where, duration_s, fail_reason)
 
 
 @pytest.mark.parametrize("asked_first", [True, False])
