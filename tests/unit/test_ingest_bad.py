@@ -277,7 +277,9 @@ def test_ctrl_c_and_the_same_command_again(tmp_path):
     log.write_bytes(b"".join(golden().replace(b" 4242 ", b" %d " % pid) for pid in range(1000, 1040)))
     command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out)]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not out.exists() or out.stat().st_size < 200_000:
+    # What is stored first is beside the file, which is written when the command ends.
+    stored = out.with_name("out.cdiag-wal")
+    while not stored.exists() or stored.stat().st_size < 200_000:
         assert running.poll() is None, "it was over before it could be interrupted"
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
