@@ -52,7 +52,7 @@ def measure_parsing_s() -> float:
 
 
 def measure_describing_s() -> float:
-    from compilediag.sources.guards.describe import describe
+    from compilediag.sources.guards.read_values import describe
 
     values = [list(range(10**6)), {i: i for i in range(10**5)}, "x" * 10**7, 10**100_000, set(range(10**5))]
     return max(_time_cpu_s(lambda value=value: describe(value)) for value in values)

@@ -182,7 +182,12 @@ def format_line(text: object, limit: int = 120) -> str:
     start = _BLANK.sub(" ", str(text)[: 8 * limit])
     cleaned = "".join(c if c.isprintable() or unicodedata.category(c) == "Cs" else " " for c in start)
     joined = " ".join(cleaned.split())
-    return joined if len(joined) <= limit else joined[: limit - 3] + "..."
+    return cut_text(joined, limit)
+
+
+def cut_text(text: str, limit: int) -> str:
+    """A text of at most `limit` characters: a longer one ends in "..."."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def escape_controls(text: str, keep: str = "") -> str:

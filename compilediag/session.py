@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .diagnosis import Finding
     from .diagnosis.causes.what_if import WhatIf
     from .diagnosis.plan import Plan
-    from .diagnosis.ranks.rank_comparison import Ranks
+    from .diagnosis.rank_comparison import Ranks
     from .logs.ingestion import Paths
 
 
@@ -268,7 +268,7 @@ class Session(TableProperties):
         """Compare the ranks of a distributed job: where they first diverge and at which guard or cache, and what each
         compiled, stragglers first. `.summary()` is text, `.frame` and `.graphs` are tables.
         """
-        from .diagnosis.ranks.rank_comparison import Ranks
+        from .diagnosis.rank_comparison import Ranks
 
         with self.settled():
             return Ranks(self.data, is_live=self.state == "watching")

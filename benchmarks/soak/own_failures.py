@@ -26,7 +26,7 @@ from compilediag.recording import recorder
 #: The parts that run inside the user's program and in the writer's thread.
 PARTS = tuple(
     f"compilediag.{part}."
-    for part in ("sources", "decode", "recording.recorder", "events", "storage", "system.notebook_cells")
+    for part in ("sources", "decode", "recording.recorder", "events", "storage", "system.source_files")
 )
 #: What must not happen, as the table calls it.
 KINDS = ("results changed", "raised in the program", "hooks left behind", "not visible")

@@ -20,7 +20,6 @@ from compilediag.system.files import HTML_PAGE, check_output, find_working_folde
 from .check_command import CheckCommand
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
-from .ingest_command import IngestCommand
 from .live_command import LiveCommand
 from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
@@ -28,6 +27,7 @@ from .session_commands import (
     DiffCommand,
     ExampleCommand,
     ExportCommand,
+    IngestCommand,
     PlanCommand,
     RanksCommand,
     ReportCommand,

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ..events import CacheLookup
+from ..formatting import cut_text
 
 #: Characters kept of a text, and of source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000
@@ -284,11 +285,7 @@ def _format_field(tensor: dict[str, str], name: str) -> str:
 
 
 def _format_value(component: Component | None) -> str:
-    return ABSENT if component is None else _shorten_value(describe_component(component.text))
-
-
-def _shorten_value(value: str) -> str:
-    return value if len(value) <= VALUE_CHARS else value[: VALUE_CHARS - 3] + "..."
+    return ABSENT if component is None else cut_text(describe_component(component.text), VALUE_CHARS)
 
 
 def _show_difference(old: str, new: str) -> tuple[str, str]:
@@ -298,7 +295,7 @@ def _show_difference(old: str, new: str) -> tuple[str, str]:
     same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     begin = max(same - VALUE_CHARS // 4, 0)
     head = "..." if begin else ""
-    return head + _shorten_value(old[begin:]), head + _shorten_value(new[begin:])
+    return head + cut_text(old[begin:], VALUE_CHARS), head + cut_text(new[begin:], VALUE_CHARS)
 
 
 # Graphs
@@ -317,7 +314,7 @@ def _describe_lines(name: str, old: str, new: str) -> list[str]:
     before, after = _split_code(old), _split_code(new)
     pairs = _pair_lines(before, after)
     texts = [
-        f"{label} line {at}: {_shorten_value(a or ABSENT)} -> {_shorten_value(b or ABSENT)}"
+        f"{label} line {at}: {cut_text(a or ABSENT, VALUE_CHARS)} -> {cut_text(b or ABSENT, VALUE_CHARS)}"
         for at, a, b in pairs[:MAX_LINES]
     ]
     if len(pairs) > MAX_LINES:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..formatting import cut_text
 from .call_stacks import Frame, find_torch_path
 from .guards.path import NotConstant, Path, Step, read_constant
 
@@ -58,8 +59,7 @@ def get_text(node: ast.AST, text: str) -> str:
 
 def shorten(text: str, limit: int = 60) -> str:
     """A text on one line of at most `limit` characters."""
-    joined = " ".join(text.split())
-    return joined if len(joined) <= limit else joined[: limit - 3] + "..."
+    return cut_text(" ".join(text.split()), limit)
 
 
 def find_call(call: str | None, code: str | None, function: str, is_next: bool = True) -> ParsedCall | ObjectUse:

@@ -1,8 +1,8 @@
 """A rule: everything about one kind of finding, in one row.
 
 A rule about guards has the kinds of guards that it explains, when it applies to a root cause, and what to do then; of
-the rules about a kind, the first that applies counts (`rules/guards.py`). Any other rule has the texts of its finding,
-which the module of its subject in `rules/` makes with `report`. `registry.py` has all of them by name.
+the rules about a kind, the first that applies counts (`advise` in `rules/recompiles.py`). Any other rule has the texts
+of its finding, which the module of its subject in `rules/` makes with `report`. `registry.py` has all of them by name.
 
 To add a rule: a row in the module of its subject, and a program in tests/advice that follows it.
 """

@@ -21,7 +21,7 @@ from ..diagnosis.change import CallSite, Edit, Settings
 from ..diagnosis.evidence import Evidence
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.rule import make_dynamic_fix
-from ..diagnosis.rules.guards import advise
+from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError, Splice, parse_code, replace_argument, write_path
 from ..events import GraphBreak
 from ..formatting import format_line, format_names, format_place

@@ -12,15 +12,14 @@ from typing import NamedTuple
 from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.evidence import Evidence
 from ..diagnosis.rule import describe_change
-from ..diagnosis.rules.guards import advise
+from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError
 from ..errors import CompilediagError
 from ..formatting import format_amount, format_function, format_names
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
 from ..trials.fresh_process import ProcessRunner, ProgramJob
-from ..trials.measured_run import RunSummary, explain_end, measure
-from ..trials.output_comparison import compare_outputs
+from ..trials.measured_run import RunSummary, compare_outputs, explain_end, measure
 from .calls import OuterCalls, find_other_result, read_calls
 from .moves import FIRST, KINDS, Bundle, Move, Observation, list_moves
 from .program import Program, ProgramChange

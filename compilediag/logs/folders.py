@@ -72,7 +72,7 @@ def find_sessions(folder: Path) -> list[Path]:
 
 def _read_partitions(folder: Path, title: str) -> SessionData:
     """Copy all partitions into a temporary session file, which is removed with what is returned."""
-    from .dask.partitions import add_partitions
+    from .dask import add_partitions
 
     file = temporary_file()
     try:

@@ -24,7 +24,7 @@ from ..storage.store import Store
 from ..system.files import check_output, make_absolute
 from ..version import __version__
 from .log_decoder import ReadTally
-from .log_files import LogFile, find_logs, separate_copies
+from .log_files import LogFile, ProgressBar, find_logs, separate_copies
 from .log_session import (
     MAX_TEXTS,
     LogWriter,
@@ -35,7 +35,6 @@ from .log_session import (
     read_log,
     write_part,
 )
-from .progress_bar import ProgressBar
 from .rank_grouping import GROUPED_FROM, GroupedLogs, describe_members, group_logs
 from .workers import collect_rarely, start_workers
 
@@ -110,7 +109,7 @@ def _group(logs: list[LogFile], processes: int | None, group_ranks: bool | None)
 
 def read_logs_with_dask(paths: Paths, out: PathLike | None, strict: bool, address: str) -> tuple[Path, str]:
     """Read logs on a Dask cluster; return the folder of the partitions and a description of what was read."""
-    from .dask.cluster import read_on_cluster
+    from .dask import read_on_cluster
 
     if out is None:
         raise CompilediagError("a Dask cluster needs a folder that its workers can write to; pass it as out (-o)")

@@ -1,4 +1,4 @@
-"""Log files: which of the given paths are logs, how each is unpacked, and which of them are copies."""
+"""Log files: which of the given paths are logs, how each is unpacked, which are copies, and how much is read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import hashlib
 import importlib
 import os
 import re
+import sys
+import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import CompilediagError
+from ..formatting import format_bytes, format_seconds, format_share
 from ..system.source_files import open_without_waiting
 
 #: Names of torch's log files; other files of a folder are not read.
@@ -250,3 +253,38 @@ def _read_following(traces: list[_Trace], ends: Collection[bytes]) -> dict[bytes
                 if at in places:
                     found[places[at]].append(piece)
     return found
+
+
+# Progress
+
+#: Seconds until the bar is first drawn, and between two drawings.
+PATIENCE_S, INTERVAL_S = 1.0, 0.1
+WIDTH = 30
+
+
+class ProgressBar:
+    """Bytes read of `total`, on stderr."""
+
+    def __init__(self, total: int):
+        self._total = total
+        self._begin = time.monotonic()
+        self._due = self._begin + PATIENCE_S
+        self._is_shown = False
+        self._is_on = sys.stderr is not None and sys.stderr.isatty()
+
+    def show(self, done: int, what: str) -> None:
+        """Draw the bar if it is due: `done` bytes are read, `what` is being read now."""
+        if not self._is_on or (now := time.monotonic()) < self._due:
+            return
+        self._due, self._is_shown = now + INTERVAL_S, True
+        share = min(done / self._total, 1.0) if self._total else 1.0
+        bar = "█" * round(share * WIDTH)
+        left = (now - self._begin) * (1 - share) / share if share else 0.0
+        read = f"{format_bytes(done)} of {format_bytes(self._total)}"
+        line = f"{format_share(share)} {bar:░<{WIDTH}} {read}, {format_seconds(left)} left"
+        print(f"\r\x1b[K{line}  {what}"[:200], end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove the bar."""
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,17 +1,32 @@
 """One large log, read by several processes: each parses parts of it, and one process decodes all records in order.
 
 Where the parts begin makes no difference: what needs more than one record is done by the process that has them all.
+What needs only the record is done before, and the record is sent as bytes. Records are packed some at a time: the time
+that `marshal` takes per object grows with their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import marshal
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from ..decode.records.packed_records import pack_records, unpack_records
-from ..decode.records.trace_log import LINE_ENDS, RECORD_END, Record, Unread, parse_records, separate_torn
+from ..decode.records.cache_records import PROFILES
+from ..decode.records.compilation_metrics import KINDS as METRICS
+from ..decode.records.record_kinds import TIMED, bound_payload
+from ..decode.records.trace_log import (
+    LINE_ENDS,
+    MD5,
+    RECORD_END,
+    Record,
+    Unread,
+    parse_json,
+    parse_records,
+    separate_torn,
+)
 from ..errors import CompilediagError
 from ..storage.texts import deflate, make_valid
 from .log_files import LogStream
@@ -113,3 +128,80 @@ def parse_parts(path: str, parts: list[int], part_size: int, size: int) -> Itera
                 yield pack_records(parse_records(stream), pack)
     except OSError as error:
         raise CompilediagError(f"{path} can't be read to its end: {error}") from None
+
+
+# Records as bytes
+
+#: Records that are packed together.
+TOGETHER = 64
+#: Bytes of a timed event that has arguments nobody reads.
+LONG = 1_000
+#: The fields of a record, in the order of its arguments.
+_Fields = tuple[Any, ...]
+#: Returns a text compressed, given its digest; empty bytes if it has returned that text before.
+Pack = Callable[[str, bytes], bytes]
+
+
+def pack_records(reading: Iterable[Record | Unread], pack: Pack) -> list[bytes]:
+    """Return records as bytes."""
+    left = iter(reading)
+    return [_pack_some(some, pack) for some in iter(lambda: list(islice(left, TOGETHER)), [])]
+
+
+def unpack_records(packed: Iterable[bytes]) -> Iterator[Record | Unread]:
+    """Yield the records that `pack_records` was given, from its result."""
+    for some in packed:
+        for fields in marshal.loads(some):
+            read = Record(*fields) if len(fields) > 2 else Unread(*fields)
+            if isinstance(read, Record) and read.metadata is None:
+                read.metadata = parse_json(read.fields)
+            yield read
+
+
+def _pack_some(listed: list[Record | Unread], pack: Pack) -> bytes:
+    packed = [_list_fields(read, pack) for read in listed]
+    try:
+        return marshal.dumps(packed)
+    except ValueError:  # Nested too deeply: the other process parses the texts again.
+        return marshal.dumps([_leave_unparsed(read, fields) for read, fields in zip(listed, packed, strict=True)])
+
+
+def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:
+    if isinstance(read, Unread):
+        return read.why, read.size
+    payload, packed, event = read.payload, None, None
+    if payload is not None and read.digest is not None and read.damage != MD5:
+        if read.kind == TIMED:
+            try:
+                event = read.parse_event()
+            except (ValueError, RecursionError):
+                event = None  # The other process counts it.
+            if event is not None:
+                payload, event = None, _shorten(event) if read.size > LONG else event
+        else:
+            packed = pack(read.digest, bound_payload(read.kind, payload))
+    # Of metrics only the parsed fields are read.
+    fields = "" if read.kind in METRICS else read.fields
+    return _make_fields(read, read.metadata, payload, fields, event, packed)
+
+
+def _make_fields(
+    read: Record, metadata: Any, payload: bytes | None, fields: str, event: Any, packed: bytes | None
+) -> _Fields:
+    about = (read.digest, read.damage, read.prefix_rank, fields, read.size)
+    return read.stamp, read.process, metadata, read.kind, read.compile_id, payload, *about, event, packed
+
+
+def _shorten(event: Any) -> Any:
+    """Return an event without the arguments of an end that nobody reads."""
+    arguments = event.get("args") if isinstance(event, dict) else None
+    if not isinstance(arguments, dict) or event.get("ph") != "E" or str(event.get("name")).startswith(PROFILES):
+        return event
+    return {**event, "args": {"compile_id": arguments.get("compile_id")}}
+
+
+def _leave_unparsed(read: Record | Unread, fields: _Fields) -> _Fields:
+    if isinstance(read, Unread):
+        return fields
+    metadata = None if read.fields else read.metadata
+    return _make_fields(read, metadata, read.payload, read.fields, None, fields[-1])

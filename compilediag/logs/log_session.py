@@ -21,11 +21,10 @@ from ..storage.rows import Owner, own_fields
 from ..storage.store import Store
 from ..storage.texts import deflate, make_valid
 from .log_decoder import LogDecoder, ReadTally
-from .log_files import LogFile, LogStream, open_log
+from .log_files import LogFile, LogStream, ProgressBar, open_log
 from .log_parts import read_in_parts
-from .progress_bar import ProgressBar
 
-#: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
+#: The folder in which each partition has a mark once it is complete, see `dask`.
 MARKS = "logs"
 
 #: A batch is written when it has this many events, or bytes of text.

@@ -1,13 +1,14 @@
 """The logs of a job, grouped by what their ranks compiled: one rank of each group is read, the others are counted.
 
 What a rank compiled is a digest, found without a session: only the records that decide what was compiled are parsed
-(`decode/records/packed_records.py`), by the decoder that reads logs into sessions, and the steps are those that ranks
-are compared by. So ranks with equal digests have no divergence. Per rank, the scan keeps the seconds of each compile.
+(`is_deciding`), by the decoder that reads logs into sessions, and the steps are those that ranks are compared by. So
+ranks with equal digests have no divergence. Per rank, the scan keeps the seconds of each compile.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,14 +16,15 @@ from itertools import pairwise
 from typing import Any
 
 from ..decode.rank_steps import EXECUTION, digest_guard_failures, digest_steps, find_steps, read_graph_names
-from ..decode.records.packed_records import is_deciding
+from ..decode.records.cache_records import AFTER_A_LOOKUP
+from ..decode.records.compilation_metrics import KINDS as METRICS
+from ..decode.records.record_kinds import CONTEXT, KNOWN
 from ..decode.records.trace_log import read_records
 from ..errors import CompilediagError
 from ..events import CacheLookup, Collective, Compile, Event, GraphBreak, GuardFailure, RankMember, Recompile, RowList
 from ..formatting import format_amount
 from .log_decoder import LogDecoder
-from .log_files import LogFile, open_log
-from .progress_bar import ProgressBar
+from .log_files import LogFile, ProgressBar, open_log
 from .workers import start_workers
 
 #: More logs than this are grouped unless the caller decides: the page shows 64 ranks.
@@ -171,3 +173,38 @@ def _digest_rank(rank: int, events: Sequence[Event], graphs: Sequence[str]) -> S
     digest = digest_steps(steps, graphs) + digest_guard_failures(data)
     times = [step.event.time_ns for step in steps] or [0]
     return ScannedLog((rank,), digest, times[0], times[-1], tuple(step.duration_s for step in steps))
+
+
+# Records
+
+#: The first field of a record, which is its kind, and the name of an artifact.
+_KIND = re.compile(rb'\] \{"(\w+)": (?:\{"name": "([^"\n]{0,200})")?')
+#: Bytes in which the kind has to be.
+_HEAD = 2_000
+#: Known kinds that decide: files and functions, outcomes, and guards, which have the values of a new entry.
+_DECIDING = frozenset(
+    kind.encode() for kind in ("str", "dynamo_start", "create_symbol", "artifact", *AFTER_A_LOOKUP, *METRICS)
+)
+_KNOWN = frozenset(kind.encode() for kind in (KNOWN | CONTEXT))
+_CONTEXT = frozenset(kind.encode() for kind in CONTEXT)
+#: Artifacts that decide: reasons, graph breaks, lookups, collectives, and the order in which graphs ran.
+_ARTIFACTS = re.compile(
+    rb"recompile_reasons|dynamo_graph_break_reason|torch_version|graph_execution|inductor_collective_schedule"
+    rb"|inductor_runtime_and_tensor_meta|(?:fx_graph|aotautograd|autograd)_(?:bundled_)?cache_\w+"
+)
+#: Timed events that decide: the begin of a compile or of its attempt, and lookups.
+_TIMED = re.compile(rb'"name": "(?:dynamo|compile_attempt_\d+|(?:fx_graph|aotautograd|autograd)_cache_\w+)"')
+_END = b'"ph": "E"'
+
+
+def is_deciding(piece: bytes) -> bool:
+    """Return whether a record, given as its bytes, decides what was compiled. One of an unknown kind does."""
+    found = _KIND.search(piece, 0, _HEAD)
+    if found is None:
+        return True
+    kind, name = found.groups()
+    if kind == b"chromium_event":
+        return _TIMED.search(piece) is not None and _END not in piece
+    if kind == b"artifact":
+        return name is None or _ARTIFACTS.fullmatch(name) is not None
+    return kind in _DECIDING or kind in _CONTEXT or kind not in _KNOWN

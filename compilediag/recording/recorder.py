@@ -29,7 +29,7 @@ from ..storage.store import States, Store
 from ..storage.texts import TextQuota, clean
 from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
-from ..system.notebook_cells import CellNames
+from ..system.source_files import CellNames
 
 INTERVAL_S = 0.25
 #: Seconds that the end of a counter waits for the thread.

@@ -104,11 +104,9 @@ def _source_classes() -> list[type[Source]]:
     from .autotune.select_algorithm import SelectAlgorithm
     from .autotune.triton_tuning import TritonAutotune, TritonHeuristics
     from .caches.code_caches import CodeCaches
-    from .caches.graph_caches import AOTAutogradCache, FxGraphCache, TritonBundle
+    from .caches.graph_caches import AOTAutogradCache, FxGraphCache, RemoteCache, TritonBundle
     from .caches.key_history import CacheKeys
-    from .caches.remote_cache import RemoteCache
-    from .cudagraphs.replays import Replays, UserCaptures
-    from .cudagraphs.trees import CudaGraphs, CudaGraphSkips
+    from .cudagraphs.trees import CudaGraphs, CudaGraphSkips, Replays, UserCaptures
     from .dynamo.calls import CompiledCalls
     from .dynamo.compiles import Compiles, DynamicDecisions, GraphBreaks, Phases
     from .dynamo.dynamo_cache import DynamoCache, Profiles

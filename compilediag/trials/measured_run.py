@@ -1,8 +1,18 @@
-"""One run of a program in a process of its own, and what it compiled."""
+"""One run of a program in a process of its own: what it compiled, and whether several runs printed the same.
+
+Addresses, UUIDs and times are ignored. Numbers with a fraction may differ by what other kernels for the same
+mathematics make of them. What differs between two runs without the plan is ignored in all runs.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..errors import CompilediagError
 from ..events import Compile, GraphBreak, GuardFailure, Recompile
@@ -69,3 +79,109 @@ def explain_end(run: ProcessRun) -> str | None:
     if run.exit_code < 0:
         return f"it was ended by signal {-run.exit_code}"
     return None
+
+
+#: Relative and absolute difference of two printed numbers with a fraction.
+_RELATIVE, _ABSOLUTE = 1e-3, 1e-4
+#: A longer line is compared in parts.
+_MAX_LINE = 1 << 16
+_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+_TIME_UNIT = r"\s?(?:[nµμum]?s|secs?|seconds?|ms|mins?|minutes?|hours?|h|it/s|s/it|[a-z]+/s(?:ec)?)\b"
+_TOKEN = re.compile(
+    r"(?P<chance>0x[0-9a-fA-F]+"  # an address
+    r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # a UUID
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?"  # a date, a clock
+    rf"|{_NUMBER}{_TIME_UNIT})"  # a time or a rate, with its unit
+    rf"|(?P<number>{_NUMBER})"
+)
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """Whether the output is the same; None if it could not be compared. `note` says in one line what differs, or why
+    it was not compared.
+    """
+
+    is_same: bool | None
+    note: str | None = None
+
+
+#: A part of a line: text, a number, or None for what is ignored.
+_Part = str | float | None
+
+
+def compare_outputs(without: Sequence[Path], with_plan: Sequence[Path], is_cut: bool = False) -> OutputComparison:
+    """Compare the output files of runs with a plan with those of runs without it. `is_cut`: some runs were ended
+    earlier, so only the lines that all have are compared.
+    """
+    with contextlib.ExitStack() as stack:
+        readers = [_read_lines(stack, file) for file in (*without, *with_plan)]
+        together = zip(*readers, strict=False) if is_cut else itertools.zip_longest(*readers)
+        for number, lines in enumerate(together, 1):
+            base, others = lines[: len(without)], lines[len(without) :]
+            if None in base and any(line is not None for line in base):
+                return OutputComparison(None, "two runs without the plan print different numbers of lines")
+            found = _compare_line(base, others)
+            if found is not None and len(without) > 1:
+                return OutputComparison(False, f"the output differs in line {number}: {found}")
+            if found is not None:
+                return OutputComparison(None, f"the output differs in line {number}, maybe by chance: use --runs 2")
+    return OutputComparison(True)
+
+
+def _read_lines(stack: contextlib.ExitStack, file: Path) -> Iterator[bytes]:
+    stream = stack.enter_context(file.open("rb"))
+    return iter(lambda: stream.readline(_MAX_LINE), b"")
+
+
+def _compare_line(base: Sequence[bytes | None], others: Sequence[bytes | None]) -> str | None:
+    """How a line of a run with the plan differs from the same line without it; None if it does not."""
+    expected = base[0]
+    if all(line == expected for line in others):
+        return None
+    if expected is None:
+        return "it has more lines with the plan"
+    if None in others:
+        return "it has fewer lines with the plan"
+    known = [_split(line) for line in base if line is not None]
+    mask = _find_mask(known)
+    for line in others:
+        if mask is not None and line is not None and not _is_alike(known[0], _split(line), mask):
+            shown = (format_line(text.decode(errors="replace"), 60) for text in (expected, line))
+            return " was ".join(f"`{text}`" for text in reversed(list(shown)))
+    return None
+
+
+def _split(line: bytes) -> list[_Part]:
+    """A line as texts, numbers and ignored parts, in turn."""
+    text = line.decode(errors="replace")
+    parts: list[_Part] = []
+    at = 0
+    for match in _TOKEN.finditer(text):
+        parts += [text[at : match.start()], None if match["chance"] else _read_number(match["number"])]
+        at = match.end()
+    return [*parts, text[at:]]
+
+
+def _read_number(text: str) -> str | float:
+    """A number with a fraction as a float; an integer as its text, because it is compared exactly."""
+    return float(text) if any(character in text for character in ".eE") else text
+
+
+def _find_mask(lines: Sequence[list[_Part]]) -> list[bool] | None:
+    """Which parts of a line are the same in all runs without the plan; None if the line has other parts each time."""
+    if len({len(parts) for parts in lines}) > 1:
+        return None
+    return [all(_is_near(parts[0], part) for part in parts) for parts in zip(*lines, strict=True)]
+
+
+def _is_alike(expected: list[_Part], found: list[_Part], mask: list[bool]) -> bool:
+    if len(expected) != len(found):
+        return False
+    return all(not keep or _is_near(a, b) for a, b, keep in zip(expected, found, mask, strict=True))
+
+
+def _is_near(one: _Part, other: _Part) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+    return one == other

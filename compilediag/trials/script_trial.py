@@ -16,8 +16,7 @@ from ..formatting import format_amount, format_function, format_names, format_se
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
 from .fresh_process import ProcessRunner, ProgramJob
-from .measured_run import RunSummary, explain_end, measure
-from .output_comparison import OutputComparison, compare_outputs
+from .measured_run import OutputComparison, RunSummary, compare_outputs, explain_end, measure
 
 
 @dataclass(frozen=True)

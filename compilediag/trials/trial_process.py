@@ -1,6 +1,8 @@
 """The process of one run of a trial: it makes the changes of a job, records the program, and writes how it ended.
 
 `fresh_process.py` writes the job, a JSON file, and reads the result, which is written beside it when the process ends.
+
+A trial neither changes nor records Python processes that are not forked; whether the program starts any is noted.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 import atexit
 import importlib.machinery
 import json
+import multiprocessing.process
 import os
+import subprocess
 import sys
 import traceback
 import types
@@ -16,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..decode.own_code import OwnCode
+from ..decode.call_stacks import OwnCode
 from ..diagnosis.change import Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
@@ -24,12 +28,11 @@ from ..formatting import format_first_line, format_place
 from ..recording.active_recording import begin, end_all
 from ..sources.hooks.torch_names import Unavailable
 from ..system.files import write_file
-from ..system.notebook_cells import CellNames
 from ..system.program import list_library_folders
+from ..system.source_files import CellNames
 from . import torch_api
 from .fork_server import serve
 from .observed_calls import CallObserver, StopRule, end_now, observe_calls
-from .started_processes import StartedProcesses
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"
 #: Settings that are lists of sources: the new names are added to what the user has set.
@@ -217,3 +220,39 @@ def import_edited(files: Mapping[str, EditedSource]) -> None:
 def find_edited(files: Mapping[str, EditedSource], file: str) -> EditedSource | None:
     """The edited text of a file; None if it is not edited."""
     return files.get(file) or files.get(os.path.realpath(file))
+
+
+# Processes that the program starts
+
+
+class StartedProcesses:
+    """Watches `multiprocessing` and `subprocess`, for the rest of the process. `has_any`: one was started."""
+
+    def __init__(self) -> None:
+        self.has_any = False
+
+    def watch(self) -> None:
+        """Begin."""
+        process: Any = multiprocessing.process.BaseProcess
+        command: Any = subprocess.Popen
+        start, begin = process.start, command.__init__
+
+        def note_start(process: Any) -> None:
+            self.has_any = True
+            start(process)
+
+        def note_command(command: Any, args: Any, *rest: Any, **more: Any) -> None:
+            self.has_any |= _is_python(args)
+            begin(command, args, *rest, **more)
+
+        process.start, command.__init__ = note_start, note_command
+
+
+def _is_python(args: Any) -> bool:
+    """True for the command of an interpreter, or of a script such as torchrun that is installed beside it."""
+    words = args.split() if isinstance(args, str) else [*args] if isinstance(args, (list, tuple)) else [args]
+    program = os.fsdecode(words[0]) if words and isinstance(words[0], (str, bytes, os.PathLike)) else ""
+    name = os.path.basename(program)
+    return name.startswith("python") or (
+        name != "" and os.path.exists(os.path.join(os.path.dirname(sys.executable), name))
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
-from ..decode.own_code import OwnCode
+from ..decode.call_stacks import OwnCode
 from ..diagnosis.causes.call_sites import read_own_code
 from ..diagnosis.rules.autotune import get_run_key, summarize_run
 from ..diagnosis.rules.caches import MISSES, LookupGroup, has_key_parts, list_miss_reasons

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypedDict
 
-from ..diagnosis.ranks.rank_comparison import RankGroup, RankRow
+from ..diagnosis.rank_comparison import RankGroup, RankRow
 from ..diagnosis.registry import Example
 
 #: The fields of a dataclass as plain values: its own declaration has their types.
@@ -324,7 +324,7 @@ class RankCell(TypedDict):
 
 
 class PageRankGraph(TypedDict):
-    """A compile over all ranks, see `GraphRow` of `diagnosis.ranks.rank_comparison`: `ranks` have it, `missed` do not,
+    """A compile over all ranks, see `GraphRow` of `diagnosis.rank_comparison`: `ranks` have it, `missed` do not,
     the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it.
     """
 

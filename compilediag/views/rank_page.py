@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from ..decode.guards.path import format_expression
 from ..decode.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
-from ..diagnosis.ranks.divergence import find_all_divergences
-from ..diagnosis.ranks.rank_comparison import (
+from ..diagnosis.rank_comparison import (
     GraphRow,
     RankGroup,
     RankRow,
+    find_all_divergences,
     group_ranks,
     list_columns,
     make_graph_rows,

@@ -22,9 +22,9 @@ from ..errors import CompilediagError
 from ..storage.recorded_data import RecordedData
 from ..system.files import make_absolute
 from ..system.interrupts import pass_on
-from ..system.notebook_cells import find_shell
+from ..system.source_files import find_shell
 from . import esm, page_json
-from .explorer_text import format_explorer
+from .explorer import format_explorer
 from .export import export_session
 from .model import ViewModel
 from .patches import Pump

@@ -5,7 +5,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.logs.dask import cluster
+from compilediag.logs import dask
 from tests.unit.log_builder import compile_, golden
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -62,6 +62,6 @@ def test_unread_records_fail_a_strict_run(address, logs, tmp_path, python):
 
 
 def test_no_scheduler_is_one_line(logs, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", "1s")
+    monkeypatch.setattr(dask, "PATIENCE", "1s")
     with pytest.raises(CompilediagError, match="^no Dask scheduler answers at tcp://127.0.0.1:9: [^\n]*$"):
         cd.ingest(logs, tmp_path / "parts", dask="tcp://127.0.0.1:9")

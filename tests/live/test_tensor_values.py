@@ -7,7 +7,7 @@ import functools
 import pytest
 
 import compilediag as cd
-from compilediag.sources.guards.describe import describe
+from compilediag.sources.guards.read_values import describe
 from tests.inside import find_source
 
 torch = pytest.importorskip("torch")

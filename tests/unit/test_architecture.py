@@ -44,7 +44,6 @@ WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 #: Modules that are themselves imported when first used, and so may import the above at their top.
 LOADED_WHEN_USED = {
     "compilediag.frontends.cell_process",
-    "compilediag.frontends.magic_arguments",
     "compilediag.frontends.magics",
     "compilediag.views.widget",
 }

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from compilediag.events import Recompile
-from compilediag.system.notebook_cells import CellNames
+from compilediag.system.source_files import CellNames
 
 interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
 

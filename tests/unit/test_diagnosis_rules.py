@@ -7,8 +7,8 @@ from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.cause import get_value_type
 from compilediag.diagnosis.causes.value_facts import find_uses
 from compilediag.diagnosis.registry import RULES
-from compilediag.diagnosis.rules.guards import GUARD_RULES
 from compilediag.diagnosis.rules.guards_on_numbers import is_rising
+from compilediag.diagnosis.rules.recompiles import GUARD_RULES
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import changes, failure, recompile, sizes, tables
 

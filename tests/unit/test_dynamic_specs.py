@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.decode.own_code import OwnCode
+from compilediag.decode.call_stacks import OwnCode
 from compilediag.diagnosis.plan import make_plan
 from compilediag.diagnosis.plan.specs import Slot, SpecEvidence, find_spec_evidence, write_spec
 from compilediag.diagnosis.source_edits import apply_edits

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
-from compilediag.decode.records.packed_records import pack_records, unpack_records
 from compilediag.decode.records.trace_log import Record, Unread, parse_records, read_records, separate_torn
 from compilediag.errors import CompilediagError
 from compilediag.logs import log_parts, workers
 from compilediag.logs.log_decoder import LogDecoder
 from compilediag.logs.log_files import LogFile
-from compilediag.logs.log_parts import PartStream, find_record, parse_parts
+from compilediag.logs.log_parts import PartStream, find_record, pack_records, parse_parts, unpack_records
 
 from .log_builder import BEGIN_US, Bytes, compile_, event, golden, metrics, reasons, record, start, string
 from .test_ingest_parallel import assert_same

@@ -63,7 +63,7 @@ ALLOWED = {
     ("decode/records/autotune_choices.py", "_parse_value", "ast.literal_eval"): CONSTANT,
     ("decode/records/autotune_choices.py", "parse_inputs", "ast.literal_eval"): CONSTANT,
     ("diagnosis/rules/guards_on_objects.py", "_is_lengthening", "ast.literal_eval"): CONSTANT,
-    ("decode/records/packed_records.py", "unpack_records", "marshal.loads"): OWN_PROCESS,
+    ("logs/log_parts.py", "unpack_records", "marshal.loads"): OWN_PROCESS,
     ("logs/workers.py", "Worker.take", "marshal.loads"): OWN_PROCESS,
     ("logs/log_files.py", "_make_unpacker", "importlib.import_module"): "one of two names of zstd in a constant tuple",
     ("integrations/__init__.py", "_import_bases", "importlib.import_module"): "names of libraries in a constant table",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.trials.output_comparison import compare_outputs
+from compilediag.trials.measured_run import compare_outputs
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.own_code import OwnCode
+from compilediag.decode.call_stacks import OwnCode
 
 OWN = [
     "/home/ada/train.py",

@@ -9,7 +9,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs.dask import cluster, partitions
+from compilediag.logs import dask
 from compilediag.logs.log_files import find_logs
 
 from .log_builder import compile_, golden
@@ -29,11 +29,11 @@ def logs(tmp_path):
 def read_all(logs, folder):
     """What the workers of a cluster do, here and one after the other; the numbers that were read."""
     found = find_logs([logs])
-    done = partitions.prepare_folder(folder, found)
+    done = dask.prepare_folder(folder, found)
     left = [number for number in range(len(found)) if number not in done]
     for number in left:
         log = found[number]
-        answer = cluster.read_partition(str(log.path), log.size, log.changed_ns, number, str(folder))
+        answer = dask.read_partition(str(log.path), log.size, log.changed_ns, number, str(folder))
         assert "tally" in answer, answer
     return left
 
@@ -103,10 +103,10 @@ def test_columns_that_are_lacking_or_not_ours(logs, tmp_path):
 
 
 def test_a_log_or_folder_that_is_gone_is_an_answer(tmp_path):
-    answer = cluster.read_partition(str(tmp_path / "a.log"), 1, 1, 0, str(tmp_path))
+    answer = dask.read_partition(str(tmp_path / "a.log"), 1, 1, 0, str(tmp_path))
     assert answer == {"error": f"{tmp_path / 'a.log'} can't be read: No such file or directory"}
     (tmp_path / "a.log").write_text(compile_())
-    answer = cluster.read_partition(str(tmp_path / "a.log"), 1, 1, 0, str(tmp_path / "no"))
+    answer = dask.read_partition(str(tmp_path / "a.log"), 1, 1, 0, str(tmp_path / "no"))
     assert "no can't be written" in answer["error"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from compilediag.diagnosis.causes.cause import Cause
 from compilediag.diagnosis.recipes import RECIPES, find_recipe
 from compilediag.diagnosis.rule import Advice, Rule, list_changes
-from compilediag.diagnosis.rules.guards import add_recipe
+from compilediag.diagnosis.rules.recompiles import add_recipe
 from compilediag.events import Recompile
 
 BETA = "self.param_groups[0]['betas'][0]"

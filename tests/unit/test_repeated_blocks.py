@@ -1,6 +1,6 @@
 """Identical blocks of a graph, from its calls and the modules around them."""
 
-from compilediag.decode.repeated_blocks import MIN_BLOCKS, find_repeated_blocks
+from compilediag.sources.dynamo.compiles import MIN_BLOCKS, find_repeated_blocks
 
 
 class Model:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from compilediag.diagnosis.causes.grouping import find_causes
-from compilediag.diagnosis.rules.guards import advise
+from compilediag.diagnosis.rules.recompiles import advise
 from compilediag.events import Compile, GraphBreak, GuardFailure, Recompile, StackFrame
 from tests.unit.tables_builder import SECOND, compiled, failure, recompile, tables
 

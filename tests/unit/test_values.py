@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from compilediag.sources.guards.describe import MAX_CHARS, describe, type_name
+from compilediag.sources.guards.read_values import MAX_CHARS, describe, type_name
 
 
 class Colour(enum.Enum):

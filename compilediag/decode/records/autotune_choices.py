@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...events import AutotuneChoice
+from ...formatting import cut_text
 from ..bounded_text import SEARCHED, bound_text
 
 #: Class of a choice -> its kind. All others are "other".
@@ -166,5 +167,4 @@ def extract_reason(text: str) -> str:
     if len(lines) > 1 and any("Traceback" in line or "subprocess" in line for line in lines):
         raised = [line for line in lines if RAISED.match(line)]
         lines = raised[-1:] or lines
-    reason = " ".join(" ".join(lines).split())
-    return reason if len(reason) <= REASON_CHARS else reason[: REASON_CHARS - 3] + "..."
+    return cut_text(" ".join(" ".join(lines).split()), REASON_CHARS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypedDict
 
-from ...decode.call_stacks import Frame, is_torch_file
+from ...decode.call_stacks import Frame, OwnCode, is_torch_file
 from ...decode.calls import (
     Argument,
     MappingFailed,
@@ -30,7 +30,6 @@ from ...decode.calls import (
     shorten,
 )
 from ...decode.guards.path import Path, Step, list_sources, parse_expression
-from ...decode.own_code import OwnCode
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
 from ...formatting import format_place, parse_resumed
 from ..change import CallSite

@@ -19,8 +19,8 @@ from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, 
 from ..rule import Advice, describe_change, format_user_line
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
-from ..rules.guards import advise, find_side_effects
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT
+from ..rules.recompiles import advise, find_side_effects
 from .plan import Plan, PlanStep, UnresolvedCause, read_outcome, read_search
 from .specs import DynamicSpec, find_specs
 

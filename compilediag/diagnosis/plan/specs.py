@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...decode.call_stacks import Frame, is_torch_file
+from ...decode.call_stacks import Frame, OwnCode, is_torch_file
 from ...decode.calls import find_compiled_call
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import Path, Step, format_expression, parse_path
-from ...decode.own_code import OwnCode
 from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from ...formatting import format_names, format_place
 from ..causes.call_sites import read_own_code

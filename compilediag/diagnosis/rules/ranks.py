@@ -9,8 +9,7 @@ from ...decode.rank_steps import Steps, find_steps, has_ranks
 from ...events import Rows
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
-from ..ranks.divergence import Divergence, find_divergences
-from ..ranks.rank_comparison import make_graph_rows
+from ..rank_comparison import Divergence, find_divergences, make_graph_rows
 from ..rule import Rule, report
 
 #: Kinds of divergence that make ranks wait for each other; the others cost time alone.

@@ -17,7 +17,7 @@ from ..causes.grouping import find_causes
 from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
 from ..finding import Finding, get_severity
 from ..rule import Advice, Rule, describe_change, list_changes, report
-from .guards import advise
+from .recompiles import advise
 
 E = TypeVar("E", bound=Event)
 

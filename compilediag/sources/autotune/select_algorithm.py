@@ -34,7 +34,7 @@ from ..hooks.source import hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules
 from . import torch_api
-from .tuner import CompileIds, Tuner
+from .triton_tuning import CompileIds, Tuner
 
 TUNER = "select_algorithm"
 

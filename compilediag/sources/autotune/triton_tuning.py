@@ -3,28 +3,89 @@ in what was compiled.
 
 `CachingAutotuner` times them while Inductor compiles or at the kernel's first run, and keeps the fastest. Only what
 runs while it tunes is watched; `run`, which launches the kernel, is not. Of configurations that failed to compile in
-a process of torch's pool no more than their number is known.
+a process of torch's pool no more than their number is known. What is read of triton kernels is read while the objects
+are alive: configurations, arguments and times.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id
+from ...decode.records.autotune_choices import (
+    TimedChoice,
+    TuningRecord,
+    extract_reason,
+    format_input,
+    make_choices,
+    make_run_id,
+)
 from ...formatting import format_op
 from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
+from ..compile_context import FunctionColumns, OwnerColumns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink
-from ..hooks.source import hook
+from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules, require_triton
 from . import torch_api
-from .tuner import CompileIds, Tuner, describe_inputs, find_device, make_choice, read_parameters
+
+
+class CompileIds(NamedTuple):
+    """The compile attempt that a tuning belongs to; both None outside of torch.compile."""
+
+    compile_id: str | None
+    compile_key: str | None
+
+
+class Tuner(CacheSource):
+    """A source of the table `autotune`, and of the look-ups in its caches."""
+
+    def current_ids(self) -> CompileIds:
+        return CompileIds(*self.context.keys.current())
+
+    def frame(self, ids: CompileIds) -> FunctionColumns:
+        """Function, file and line that are compiled, as far as known."""
+        return self.context.function_columns(ids.compile_key)
+
+    def owner(self, ids: CompileIds) -> OwnerColumns:
+        """The compile attempt, and its function."""
+        return {"compile_id": ids.compile_id, "compile_key": ids.compile_key, **self.frame(ids)}
+
+
+#: Options of a configuration beside its own names.
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+def read_parameters(config: Any) -> dict[str, Any]:
+    """Names and values of a `triton.Config`, those of its options that are set included."""
+    options = {name: getattr(config, name, None) for name in OPTIONS}
+    options = {name: value for name, value in options.items() if value is not None}
+    return {**(getattr(config, "kwargs", None) or {}), **options}
+
+
+def describe_inputs(arguments: Iterable[Any]) -> list[str]:
+    """The tensors among the arguments of a kernel."""
+    tensors = [a for a in arguments if hasattr(a, "stride") and hasattr(a, "dtype") and hasattr(a, "shape")]
+    return [format_input(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
+
+
+def find_device(arguments: Iterable[Any]) -> str | None:
+    """The device of the first tensor among the arguments."""
+    return next((str(a.device) for a in arguments if hasattr(a, "stride") and hasattr(a, "device")), None)
+
+
+def make_choice(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
+    """A configuration as a choice, named by its parameters."""
+    name = " ".join(f"{name}={value}" for name, value in parameters.items())
+    why = None if reason is None else extract_reason(reason)
+    return TimedChoice(name=name, kind="triton", parameters={**parameters}, time_ms=time_ms, fail_reason=why, **others)
+
 
 #: Small caches that hold tuned configurations -> tier.
 CACHES = {"LocalAutotuneCache": "local", "RemoteAutotuneCache": "remote", "RemoteBundledAutotuneCache": "remote"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import types
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from threading import get_ident
 from types import FrameType
 from typing import Any, TypedDict
@@ -21,7 +21,6 @@ from ...decode.records.compilation_metrics import (
     read_static_sources,
 )
 from ...decode.records.graph_break_text import parse_graph_break
-from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
 from ...events import Compile
 from ...system import clock
 from ..compile_context import code_columns
@@ -370,7 +369,7 @@ class Phases(Source):
         return frame
 
 
-def _add_blocks(frame: dict[str, Any], ops: list[ModuleOp]) -> None:
+def _add_blocks(frame: dict[str, Any], ops: list[torch_api.ModuleOp]) -> None:
     """Add the repeated blocks to what is known of a compile, before its row is made."""
     frame["blocks"] = find_repeated_blocks(ops)
 
@@ -414,3 +413,40 @@ class DynamicDecisions(Source):
         if name == AUTOMATIC_DYNAMIC and metadata:
             _, key = self.context.keys.current()
             self.emit(make_dynamic_decision, dict(metadata), clock.convert(time_ns), key)
+
+
+# Identical blocks of one graph: modules of one class that make the same calls on the same sizes
+
+#: So many identical blocks are worth a note, if each has so many calls.
+MIN_BLOCKS = 3
+MIN_OPS = 4
+
+
+def find_repeated_blocks(ops: Iterable[torch_api.ModuleOp]) -> dict[str, Any] | None:
+    """The class of modules whose identical copies make up most of a graph; None without `MIN_BLOCKS` of one class.
+
+    Returns class (its qualified name), module (where it is defined), path (of the first block), count (of blocks), ops
+    (calls of each) and graph_ops (calls of the graph).
+    """
+    calls: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+    classes: dict[str, Any] = {}
+    total = 0
+    for modules, call in ops:
+        total += 1
+        for path, cls in modules:
+            calls[path].append(call)
+            classes[path] = cls
+    alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for path, made in calls.items():
+        if len(made) >= MIN_OPS:
+            alike[classes[path], tuple(made)].append(path)
+    groups = [(paths, len(made)) for (_, made), paths in alike.items() if len(paths) >= MIN_BLOCKS]
+    if not groups:
+        return None
+    paths, size = max(groups, key=lambda group: (len(group[0]) - 1) * group[1])
+    return {**_describe_class(classes[paths[0]], paths[0]), "count": len(paths), "ops": size, "graph_ops": total}
+
+
+def _describe_class(cls: Any, path: str) -> dict[str, Any]:
+    name = getattr(cls, "__qualname__", None) or str(cls)
+    return {"class": name, "module": getattr(cls, "__module__", None), "path": path}

@@ -13,11 +13,10 @@ from typing import Any
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...system import clock
-from ..cache_source import CacheSource
 from ..compile_context import OwnerColumns, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import hook
+from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...decode.repeated_blocks import ModuleOp
 from ..hooks.threads import caller_frames
 from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
 
@@ -193,6 +192,12 @@ def compiling_graph(depth: int = 12) -> Any:
 def is_call(node: Any) -> bool:
     """True for a node that computes something."""
     return node.op in _CALLS
+
+
+#: A module around a call, as torch writes it: its path in the program, and its class.
+Module = tuple[str, Any]
+#: A call of a graph: the modules around it, outermost first, and what makes two calls the same.
+ModuleOp = tuple[tuple[Module, ...], tuple[object, ...]]
 
 
 def read_module_ops(graph: Any) -> list[ModuleOp]:

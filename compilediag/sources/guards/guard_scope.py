@@ -22,8 +22,7 @@ from ...decode.guards.path import Path, parse_expression, parse_path
 from ...system.interrupts import pass_on
 from ..hooks.threads import is_torch_file
 from . import torch_api
-from .describe import code_place, describe, type_name
-from .read_values import CANNOT_READ, FrameReader, Unreadable, read_length
+from .read_values import CANNOT_READ, FrameReader, Unreadable, code_place, describe, read_length, type_name
 
 _OBJECT_ID = re.compile(r"___check_obj_id\(.+, (\d+)\)", re.S)
 #: To search more of them (0.1 us each) is not worth a name.

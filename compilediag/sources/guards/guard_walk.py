@@ -18,7 +18,6 @@ from ...decode.guards.guard_text import ParsedGuard, TensorCheck, parse_guard, p
 from ...decode.guards.path import Path, scan_source
 from ...system.interrupts import pass_on
 from . import torch_api
-from .describe import describe
 from .guard_scope import (
     FUNCTION_PARTS,
     NOTHING,
@@ -32,7 +31,7 @@ from .guard_scope import (
     read_mode_types,
     read_state,
 )
-from .read_values import has_users_methods
+from .read_values import describe, has_users_methods
 
 # What the texts of an entry's guards say about checking them again. Each entry's texts are read once.
 

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from ...events import Event, SourceStatus
+from ...events import CacheLookup, Event, SourceStatus
 from ...system import clock
 from ...system.interrupts import find_interrupt, pass_on
+from ..compile_context import FunctionColumns, OwnerColumns
 from . import own_errors
 from .late_imports import WhenImported
+from .own_errors import error_columns
 from .patches import Before, Observer, Patch
 from .sink import EventSink, Made
 from .threads import PerThread
@@ -353,3 +355,32 @@ class Callback:
         except BaseException as error:
             self._source.handle_escaped(error)
         return True
+
+
+# Caches
+
+#: Characters of an error that are kept in a row.
+MAX_REASON = 2_000
+
+
+class CacheSource(Source):
+    """A source of the table `cache_lookups`."""
+
+    def emit_lookup(
+        self,
+        cache: str,
+        tier: str | None,
+        action: str,
+        outcome: str,
+        error: BaseException | None = None,
+        owner: OwnerColumns | FunctionColumns | None = None,
+        **columns: Any,
+    ) -> None:
+        """Hand over a row, by default of now and of the compile that runs in this thread. `error`: why it failed."""
+        row = {"time_ns": clock.now_ns(), "cache": cache, "tier": tier, "action": action, "outcome": outcome}
+        row |= self.context.current_columns() if owner is None else owner
+        self.emit(_make_row, row | columns | error_columns(error, MAX_REASON))
+
+
+def _make_row(row: dict[str, Any]) -> CacheLookup:
+    return CacheLookup(**row)

@@ -322,7 +322,7 @@ export interface RankGroup {
   difference: string | null;
 }
 
-/** A compile over all ranks, see `GraphRow` of `diagnosis.ranks.rank_comparison`: `ranks` have it, `missed` do not,
+/** A compile over all ranks, see `GraphRow` of `diagnosis.rank_comparison`: `ranks` have it, `missed` do not,
  *  the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it. */
 export interface RankGraph {
   order: number;
