@@ -192,12 +192,14 @@ class Steps(dict[int, list[RankStep]]):
         return own[position] if position < len(own) else None
 
 
+#: What has a rank. A rank that compiled nothing at all has its sources.
+RANKED: tuple[type[Event], ...] = (Compile, Recompile, CacheLookup, GraphBreak, Phase, SourceStatus)
+
+
 def list_ranks(data: Rows) -> list[int]:
     """The ranks that the session has rows of, in order."""
-    # A rank that compiled nothing at all has its sources.
-    kinds: tuple[type[Event], ...] = (Compile, Recompile, CacheLookup, GraphBreak, Phase, SourceStatus)
     loaded = {row.like for row in data.rows(RankMember) if row.like is not None}
-    return sorted(loaded | {row.rank for kind in kinds for row in data.rows(kind) if row.rank is not None})
+    return sorted(loaded | {row.rank for kind in RANKED for row in data.rows(kind) if row.rank is not None})
 
 
 def has_ranks(data: Rows) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..events import Rows
+from ..decode.rank_steps import RANKED
+from ..events import RankMember, Rows
 from ..system import plugins
-from .causes.grouping import CAUSE_STEPS, find_causes
 from .change import CodeChange, Edit, fix_code, merge_fixes
-from .evidence import Evidence, kept
+from .evidence import Evidence, kept_after
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rule import Rule
 from .rules.autotune import find_tuning_problems
@@ -53,10 +53,9 @@ def diagnose(data: Rows) -> list[Finding]:
     return sorted([*_find_problems(data), *_call_plugins(data)], key=make_rank_key)
 
 
-@kept
+@kept_after(find_recompiles, list_entries, *RANKED, RankMember)
 def _find_problems(evidence: Evidence) -> list[Finding]:
     """The findings of our own rules."""
-    evidence.prepare(*CAUSE_STEPS, find_causes, list_entries, find_recompiles)
     return [
         *find_limits(evidence),
         *add_empty_compiles(evidence, find_recompiles(evidence)),

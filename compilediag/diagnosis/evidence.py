@@ -20,6 +20,8 @@ E = TypeVar("E", bound=Event)
 Place = tuple[str | None, str | None, int | None]
 #: What can be read of a session: the rows of a kind, or an attribute.
 Fact = type[Event] | str
+#: A fact, or a function that keeps what it makes of a session.
+Need = Fact | Callable[[Rows], object]
 #: Frames of one stack at most.
 MAX_DEPTH = 1_000
 
@@ -81,16 +83,6 @@ class Evidence:
             self._by_compile[kind] = group_by(rows, lambda row: row.compile_key)
         return self._by_compile[kind]  # type: ignore[no-any-return]
 
-    def prepare(self, *steps: type[Event] | Callable[[Rows], object]) -> None:
-        """Read rows, and call functions that are kept, in this order: what a later one needs has been made then, so no
-        function runs inside another.
-        """
-        for step in steps:
-            if isinstance(step, type):
-                self.rows(step)
-            else:
-                step(self)
-
     @property
     def meta(self) -> Mapping[str, Any]:
         """Facts about the whole session; empty for rows that have none."""
@@ -133,6 +125,8 @@ class _Reading(threading.local):
 
 
 _reading = _Reading()
+#: What is read or made before a function that is kept runs.
+_NEEDS: dict[Need, tuple[Need, ...]] = {}
 #: The evidence of the latest state of each session.
 _latest: weakref.WeakKeyDictionary[Rows, Evidence] = weakref.WeakKeyDictionary()
 
@@ -144,22 +138,40 @@ def _note_read(facts: Iterable[Fact]) -> None:
 
 def kept(make: Callable[[Evidence], T]) -> Callable[[Rows], T]:
     """Keep what a function makes of a session, see `Evidence`. What it returns is shared and must not be modified."""
+    return kept_after()(make)
 
-    @functools.wraps(make)
-    def get(data: Rows) -> T:
-        evidence = Evidence.of(data)
-        known = evidence._made.get(make)
-        if known is None:
-            _reading.facts.append(set())
-            try:
-                value = make(evidence)
-            finally:
-                facts = _reading.facts.pop()
-            known = evidence._made[make] = _Made(value, frozenset(facts))
-        _note_read(known.facts)
-        return known.value  # type: ignore[no-any-return]
 
-    return get
+def kept_after(*needs: Need) -> Callable[[Callable[[Evidence], T]], Callable[[Rows], T]]:
+    """Keep what a function makes, see `kept`. What it needs is read and made before, in this order: rows, attributes,
+    and what other functions keep, each after what it needs itself. So no function runs inside another.
+    """
+
+    def decorate(make: Callable[[Evidence], T]) -> Callable[[Rows], T]:
+        steps = dict.fromkeys(step for need in needs for step in (*_NEEDS.get(need, ()), need))
+
+        @functools.wraps(make)
+        def get(data: Rows) -> T:
+            evidence = Evidence.of(data)
+            known = evidence._made.get(make)
+            if known is None:
+                _reading.facts.append(set())
+                try:
+                    for step in steps:
+                        if isinstance(step, type | str):
+                            evidence._read(step)
+                        else:
+                            step(evidence)
+                    value = make(evidence)
+                finally:
+                    facts = _reading.facts.pop()
+                known = evidence._made[make] = _Made(value, frozenset(facts))
+            _note_read(known.facts)
+            return known.value  # type: ignore[no-any-return]
+
+        _NEEDS[get] = tuple(steps)
+        return get
+
+    return decorate
 
 
 def kept_of(kind: type[Event]) -> Callable[[Callable[[Evidence], list[T]]], Callable[[Rows], list[T]]]:

@@ -224,8 +224,10 @@ class _Words(dict[str, str]):
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
-        known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
-        return next(known, templates[-1]).format_map(self).strip()
+        for text in templates:
+            if all(map(self.__getitem__, _FACT.findall(text))):
+                break
+        return text.format_map(self).strip()
 
 
 def get_name(cause: Cause, fallback: str) -> str:

@@ -253,9 +253,10 @@ class Cause:
     def values(self) -> tuple[str, ...]:
         """What was seen, in order of appearance, each once: what the first entry needed, then what came."""
         # What a guard of dynamic shapes needs is a bound, not a value.
-        rows = self.seen or self.recompiles
-        pairs = ((None if row.guard_kind == "symbolic_shape" else row.expected, row.actual) for row in rows)
-        return list_unique(value for pair in pairs for value in pair if value is not None)
+        found: list[str | None] = []
+        for row in self.seen or self.recompiles:
+            found += (None if row.guard_kind == "symbolic_shape" else row.expected, row.actual)
+        return tuple(value for value in dict.fromkeys(found) if value is not None)
 
     @property
     def bounds(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from ...events import (
     StackFrame,
     SymbolicShape,
 )
-from ..evidence import Evidence, get_place, group_by, kept
+from ..evidence import Evidence, get_place, group_by, kept, kept_after
 from ..recipes import RECIPES
 from ..source_edits import parse_code
 from .call_sites import SizeAt, find_call_sites, merge_names
@@ -53,14 +53,12 @@ _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
 #: What a line has that reads a size itself: a loop, a range, a view.
 _READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|numel|item|int)\b")
-#: What causes are made of, in the order in which it is made; see `Evidence.prepare`.
-CAUSE_STEPS = (
-    *(Compile, StackFrame, Recompile, GuardFailure, SymbolicShape, GraphBreak, RefusedCall, DynamicDecision),
+
+
+@kept_after(
+    *("meta", Compile, StackFrame, Recompile, GuardFailure, SymbolicShape, GraphBreak, RefusedCall, DynamicDecision),
     *(find_call_sites, list_changes, draw_graph, find_optional_stacks, index_facts),
 )
-
-
-@kept
 def find_causes(evidence: Evidence) -> list[Cause]:
     """Find the root causes of all recompiles, in order of first appearance."""
     causes = [_add_facts(evidence, _make_cause(evidence, group)) for group in _group_changes(evidence)]

@@ -184,8 +184,7 @@ class FactIndex:
 
         Such a recompile stays, whether the value is dynamic from the start or not. A recompile without one is left out.
         """
-        found = (self._find_exclusion(row, source) for row in rows)
-        return tuple(need for need in found if need is not None)
+        return tuple(need for row in rows if (need := self._find_exclusion(row, source)) is not None)
 
     def _find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
         """The first line that needed this value as a number, in the entries that these recompiles made."""

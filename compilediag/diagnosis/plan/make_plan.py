@@ -11,11 +11,11 @@ from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
 from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
 from ..causes.cause import ZERO_ONE, Cause, get_moment, list_unique
-from ..causes.grouping import CAUSE_STEPS, find_causes
+from ..causes.grouping import find_causes
 from ..causes.root_changes import list_failures
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit, merge_settings
-from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept, sum_seconds
+from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
 from ..rule import Advice, describe_change, format_user_line
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
@@ -34,38 +34,6 @@ _AFTER_LIMIT = (
     "remain than the plan says."
 )
 NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
-
-
-@kept
-def make_plan(evidence: Evidence) -> Plan:
-    """The smallest set of changes that saves the most compile seconds of a session."""
-    evidence.prepare(*CAUSE_STEPS, find_causes, list_candidates, find_compile_costs)
-    candidates, recompiles = list_candidates(evidence), evidence.rows(Recompile)
-    blockers = find_blockers(recompiles, candidates)
-    selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
-    chosen = [candidates[number] for number in selection.chosen]
-    specs = find_specs(evidence, [candidate.causes for candidate in chosen])
-    steps = _make_steps(evidence, selection, chosen, specs)
-    saved = selection.saved[-1] if selection.saved else ()
-    block = merge_settings([step.settings for step in steps])
-    is_collected = "recompiles" not in find_gaps(evidence)
-    outcome, searched = read_outcome(evidence.meta), read_search(evidence.meta)
-    return Plan(
-        steps=steps,
-        recompiles=len(recompiles),
-        recompiles_saved=len(saved),
-        seconds=sum_seconds(row.duration_s for row in evidence.rows(Compile)),
-        seconds_saved=steps[-1].seconds_saved if steps else 0.0,
-        settings=block.settings,
-        unresolved=_list_unresolved(selection, candidates, blockers),
-        tried=None if outcome is None else outcome.to_dict(),
-        searched=None if searched is None else searched.to_dict(),
-        notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
-        costs=find_compile_costs(evidence),
-        is_collected=is_collected,
-        is_own=evidence.is_ours,
-        specs=specs,
-    )
 
 
 def _list_gaps(evidence: Evidence, is_collected: bool) -> list[str]:
@@ -170,7 +138,7 @@ class Candidate:
         return tuple(rows.values())
 
 
-@kept
+@kept_after(find_causes, index_facts)
 def list_candidates(evidence: Evidence) -> list[Candidate]:
     """The causes of a session with what changes them; those that one change resolves are one candidate."""
     found: list[Candidate] = []
@@ -549,3 +517,37 @@ def _describe_saving(
     saves = format_amount(len(alone), "recompile") if alone else "nothing"
     together = "" if is_first else together
     return f"{together} Alone it saves {saves}: {names} {fails} at the same calls.".lstrip()
+
+
+# The plan
+
+
+@kept_after(list_candidates, find_compile_costs)
+def make_plan(evidence: Evidence) -> Plan:
+    """The smallest set of changes that saves the most compile seconds of a session."""
+    candidates, recompiles = list_candidates(evidence), evidence.rows(Recompile)
+    blockers = find_blockers(recompiles, candidates)
+    selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
+    chosen = [candidates[number] for number in selection.chosen]
+    specs = find_specs(evidence, [candidate.causes for candidate in chosen])
+    steps = _make_steps(evidence, selection, chosen, specs)
+    saved = selection.saved[-1] if selection.saved else ()
+    block = merge_settings([step.settings for step in steps])
+    is_collected = "recompiles" not in find_gaps(evidence)
+    outcome, searched = read_outcome(evidence.meta), read_search(evidence.meta)
+    return Plan(
+        steps=steps,
+        recompiles=len(recompiles),
+        recompiles_saved=len(saved),
+        seconds=sum_seconds(row.duration_s for row in evidence.rows(Compile)),
+        seconds_saved=steps[-1].seconds_saved if steps else 0.0,
+        settings=block.settings,
+        unresolved=_list_unresolved(selection, candidates, blockers),
+        tried=None if outcome is None else outcome.to_dict(),
+        searched=None if searched is None else searched.to_dict(),
+        notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
+        costs=find_compile_costs(evidence),
+        is_collected=is_collected,
+        is_own=evidence.is_ours,
+        specs=specs,
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...events import Calls, Compile, Rows, SourceStatus
 from ...formatting import format_amount, format_seconds
-from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, kept_of, sum_seconds
+from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, kept_after, kept_of, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
 
@@ -113,7 +113,7 @@ def are_calls_counted(data: Rows) -> bool:
     return any((state.name, state.status) == ("calls", "active") for state in data.rows(SourceStatus))
 
 
-@kept
+@kept_after(Compile, Calls, SourceStatus)
 def list_entries(evidence: Evidence) -> list[CompiledEntry]:
     """The compiled entries of a session, in the order of their compiles."""
     compiles = evidence.rows(Compile)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...decode.records.compilation_metrics import CPU_CHECK
-from ...events import CacheLookup, Compile, Event, KernelCompile, Phase, Rows, SourceStatus
+from ...events import AutotuneChoice, CacheLookup, Calls, Compile, Event, KernelCompile, Phase, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_line, format_place, format_seconds, format_share
-from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept, sum_seconds
+from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept, kept_after, sum_seconds
 from ..finding import Finding
 from ..rule import Rule
 from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems
@@ -116,7 +116,7 @@ def _report(
     return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place)
 
 
-@kept
+@kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile)
 def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
     """The costs of a session: what the next process pays again first, then what can be saved, most seconds first."""
     again, found = (

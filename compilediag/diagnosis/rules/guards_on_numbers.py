@@ -320,7 +320,7 @@ def _list_ranges(cause: Cause) -> str:
 
 def list_types(cause: Cause) -> set[str]:
     """The types of the values that were seen."""
-    return {get_value_type(value) for value in cause.values}
+    return set(map(get_value_type, cause.values))
 
 
 def _find_uses(cause: Cause) -> frozenset[str]:

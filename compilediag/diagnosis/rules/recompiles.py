@@ -18,7 +18,7 @@ from ..causes.cause import MODES, ZERO_ONE, Cause, list_unique
 from ..causes.grouping import find_causes
 from ..causes.value_facts import index_facts
 from ..change import CodeChange, Settings, merge_fixes
-from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept
+from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept_after
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
@@ -53,31 +53,27 @@ def _group_by_kind(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
 _BY_KIND = _group_by_kind(GUARD_RULES)
 
 
-def _apply_rules(cause: Cause) -> Advice:
-    """What the first rule says that applies: one of a plug-in, then ours."""
-    kind = find_kind(cause)
-    for plugin in plugins.list_plugins("rules"):
-        advice = plugin.use(lambda rule: apply_rule(rule, cause) if _applies(rule, kind, cause) else None)
-        if advice is not None:
-            return advice
-    rules = _BY_KIND.get(kind, ())
-    return apply_rule(next((rule for rule in rules if rule.when(cause)), guards_on_objects.OTHER), cause)
-
-
-def _applies(rule: object, kind: str, cause: Cause) -> bool:
-    return isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause)
-
-
 def advise(cause: Cause) -> Advice:
-    """What to do about a cause, with what its calls and the library whose code recompiled add to it."""
-    return add_recipe(_add_circumstances(_apply_rules(cause), cause), cause)
-
-
-def _add_circumstances(advice: Advice, cause: Cause) -> Advice:
-    """The advice with what the stance, the graph break and the thread of its recompiles add to it."""
+    """What the first rule says that applies, one of a plug-in, then ours, with what the stance, the graph break and the
+    thread of its recompiles and the library whose code recompiled add to it.
+    """
+    kind = find_kind(cause)
+    asked = (plugin.use(lambda rule: _ask_plugin(rule, kind, cause)) for plugin in plugins.list_plugins("rules"))
+    advice = find_first(asked)
+    if advice is None:
+        rules = _BY_KIND.get(kind, ())
+        advice = apply_rule(next((rule for rule in rules if rule.when(cause)), guards_on_objects.OTHER), cause)
     if cause.facts.replaces_aot_eager:
-        return replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
-    return _add_thread(_add_graph_break(advice, cause), cause)
+        advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
+    else:
+        advice = _add_thread(_add_graph_break(advice, cause), cause)
+    return add_recipe(advice, cause)
+
+
+def _ask_plugin(rule: object, kind: str, cause: Cause) -> Advice | None:
+    if isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause):
+        return apply_rule(rule, cause)
+    return None
 
 
 def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
@@ -170,7 +166,7 @@ MAX_DETAILS = 64
 # Findings
 
 
-@kept
+@kept_after(find_causes)
 def find_recompiles(evidence: Evidence) -> list[Finding]:
     """One finding per root cause, without side effects of others."""
     advised = [(cause, advise(cause)) for cause in find_causes(evidence)]
