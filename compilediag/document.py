@@ -461,9 +461,9 @@ def format_markdown_line(block: str | Para) -> str:
     return f"**{line}**" if isinstance(block, Para) and block.is_strong and line else line
 
 
-def format_span(text: str, limit: int = MAX_SPAN) -> str:
+def format_span(text: str) -> str:
     """A text as a code span on one line; "" for none."""
-    line = format_line(text, limit)
+    line = format_line(text, MAX_SPAN)
     if not line:
         return ""
     ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(line)), default=0))

@@ -29,8 +29,8 @@ NARROW = 90
 class LiveScreen:
     """The screen, from `with` to the end of the block; it is removed then."""
 
-    def __init__(self, console: Console | None = None):
-        self._console = console or Console()
+    def __init__(self) -> None:
+        self._console = Console()
         self._live = Live(console=self._console, transient=True, auto_refresh=False)
 
     def __enter__(self) -> LiveScreen:

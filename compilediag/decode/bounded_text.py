@@ -48,18 +48,18 @@ def bound_text(text: str, limit: int = MAX_TEXT) -> str:
     return text[: limit - len(note)] + note
 
 
-def bound_lines(text: str, limit: int = MAX_TEXT) -> str:
-    """Return the text with lines of at most `limit` characters."""
+def bound_lines(text: str) -> str:
+    """Return the text with lines of at most `MAX_TEXT` characters."""
     lines = text.split("\n")
-    return text if max(map(len, lines)) <= limit else "\n".join([bound_text(line, limit) for line in lines])
+    return text if max(map(len, lines)) <= MAX_TEXT else "\n".join(map(bound_text, lines))
 
 
-def bound_items(value: Any, limit: int = MAX_JSON) -> Any:
-    """Return a list or dict as JSON can hold it in about `limit` characters: its first items, with shorter texts.
+def bound_items(value: Any) -> Any:
+    """Return a list or dict as JSON can hold it in about `MAX_JSON` characters: its first items, with shorter texts.
 
     A list of numbers is kept whole.
     """
-    return _Budget(limit).take(value)
+    return _Budget(MAX_JSON).take(value)
 
 
 class _Budget:

@@ -54,12 +54,9 @@ def find_user_line(stack: str) -> tuple[str, int, str | None] | None:
     frames = list(_FRAME.finditer(stack))
     if not frames:
         return None
-    frame = next((f for f in reversed(frames) if not _is_internal(f["file"])), frames[-1])
+    outside = (f for f in reversed(frames) if not is_torch_file(f["file"]) and not f["file"].startswith(FROZEN))
+    frame = next(outside, frames[-1])
     return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
-
-
-def _is_internal(path: str) -> bool:
-    return is_torch_file(path) or path.startswith(FROZEN)
 
 
 def find_code(stack: str, file: str, line: int) -> str | None:
@@ -217,10 +214,7 @@ class OwnCode:
             return file == _TEXT_OF_A_COMMAND or _TYPED.fullmatch(file) is not None
         if file.startswith(FROZEN) or is_torch_file(file) or _COMPILEDIAG.search(file):
             return False
-        return not (_INSTALLED.search(file) or _STANDARD.search(file) or self._is_in_library(file))
-
-    def _is_in_library(self, file: str) -> bool:
-        return _normalize(file).startswith(self._libraries) if self._libraries else False
+        return not (_INSTALLED.search(file) or _STANDARD.search(file) or _normalize(file).startswith(self._libraries))
 
 
 def _normalize(path: str) -> str:

@@ -236,8 +236,8 @@ class _Details:
         self._starts = {
             key: sorted(row.time_ns for row in rows) for key, rows in _group_by_key(data.rows(Compile)).items()
         }
-        lookups = (row for row in data.rows(CacheLookup) if row.cache in COMPILE_CACHES and _is_lookup(row))
-        self._lookups = _group_by_key(lookups)
+        lookups = (row for row in data.rows(CacheLookup) if row.action in (None, "look_up"))
+        self._lookups = _group_by_key(row for row in lookups if row.cache in COMPILE_CACHES)
         self._breaks = _group_by_key(data.rows(GraphBreak))
         self._collectives = _group_by_key(data.rows(Collective))
 
@@ -268,10 +268,6 @@ class _Details:
 
 def _describe_reason(row: GraphBreak) -> str:
     return without_own(format_first_line(row.reason or "?")) or "?"
-
-
-def _is_lookup(row: CacheLookup) -> bool:
-    return row.action in (None, "look_up")
 
 
 def _group_by_key(rows: Iterable[E]) -> dict[str, list[E]]:

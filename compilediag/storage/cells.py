@@ -111,8 +111,11 @@ def is_plain(value: object, depth: int = MAX_DEPTH) -> bool:
     if isinstance(value, (int, float)):
         return math.isfinite(value) if isinstance(value, float) else abs(value) < MAX_JSON_INT
     if isinstance(value, (list, dict)):
-        parts = value.values() if isinstance(value, dict) else value
-        return depth > 0 and all(is_plain(part, depth - 1) for part in parts)
+        if depth == 0:
+            return False
+        for part in value.values() if isinstance(value, dict) else value:
+            if not is_plain(part, depth - 1):
+                return False
     return True
 
 
@@ -154,7 +157,7 @@ def read_facts(rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
     return {
         key: value
         for key, (text, value) in facts.items()
-        if text == "null" or (value is not None and _FACTS.get(key, is_plain)(value))
+        if text == "null" or (value is not None and (key not in _FACTS or _FACTS[key](value)))
     }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from ..diagnosis.rules.costs import list_uncached
+from ..diagnosis.rules.costs import find_repeated_time, list_reasons
 from ..diagnosis.variants import Variants, list_missing
 from ..errors import CompilediagError
 from ..events import KernelCompile, Rows
@@ -117,7 +117,7 @@ def _save(data: Rows, wanted: Sequence[Variants], target: Path) -> Warmup:
         )
     content, _ = saved
     write_file(target, content)
-    uncached = (*list_uncached(data), *_describe_kernels(data.rows(KernelCompile)))
+    uncached = (*list_reasons(find_repeated_time(data)), *_describe_kernels(data.rows(KernelCompile)))
     return Warmup(target, len(content), len(wanted), tuple(list_missing(wanted, data)), uncached)
 
 

@@ -692,15 +692,12 @@ MAX_FUNCTIONS, MAX_LINES = 8, 12
 MAX_VALUES = 8
 
 
-def format_explorer(data: SessionData, encoding: str | None = None) -> str:
-    """What `session.explore()` shows, as text of at most 100 columns; only a single word that is longer exceeds that.
-
-    `encoding` is the encoding that the text must be printable in, by default that of standard output.
-    """
+def format_explorer(data: SessionData) -> str:
+    """What `session.explore()` shows, as text of at most 100 columns, which only a longer word exceeds."""
     with data.settled():
         documents = make_documents(data, data.meta.get("detail") == "full")
         gap = explain_gaps(data).get("recompiles")
-    return escape_unprintable(f"{to_text(describe_functions(documents, gap))}\n", encoding)
+    return escape_unprintable(f"{to_text(describe_functions(documents, gap))}\n")
 
 
 def describe_functions(documents: Sequence[FunctionDocument], gap: str | None) -> Section:

@@ -55,17 +55,17 @@ def collect_results(data: SessionData) -> SessionResults:
         return SessionResults(compute_totals(data), findings, make_plan(data), gaps, find_gaps(data))
 
 
-def format_summary(data: SessionData, encoding: str | None = None) -> str:
-    """The session as text of at most 100 columns; only a single word that is longer exceeds that.
+def format_summary(data: SessionData) -> str:
+    """The session as text, see `format_results`."""
+    return format_results(collect_results(data))
+
+
+def format_results(results: SessionResults, encoding: str | None = None) -> str:
+    """The summary as text of at most 100 columns; only a single word that is longer exceeds that.
 
     `encoding` is the encoding that the text must be printable in, by default that of standard output. Characters
     that it lacks are escaped, so printing never fails.
     """
-    return format_results(collect_results(data), encoding)
-
-
-def format_results(results: SessionResults, encoding: str | None = None) -> str:
-    """The summary of results; see `format_summary`."""
     return escape_unprintable(f"{to_text(describe_summary(results))}\n", encoding)
 
 

@@ -100,18 +100,14 @@ class Unread:
     size: int
 
 
-def read_records(
-    stream: Stream, max_record: int = MAX_RECORD, keep: Callable[[bytes], bool] | None = None
-) -> Iterator[Record | Unread]:
+def read_records(stream: Stream, keep: Callable[[bytes], bool] | None = None) -> Iterator[Record | Unread]:
     """Yield the records of one log in its order, those that `keep` accepts. Exceptions of the stream pass through."""
-    return separate_torn(parse_records(stream, max_record, keep))
+    return separate_torn(parse_records(stream, keep))
 
 
-def parse_records(
-    stream: Stream, max_record: int = MAX_RECORD, keep: Callable[[bytes], bool] | None = None
-) -> Iterator[Record | Unread]:
+def parse_records(stream: Stream, keep: Callable[[bytes], bool] | None = None) -> Iterator[Record | Unread]:
     """Yield the records of one log, or of a part of one, each parsed alone. `keep` decides from a record's bytes."""
-    for piece in _split_records(stream, max_record):
+    for piece in _split_records(stream):
         if keep is not None and isinstance(piece, bytes) and not keep(piece):
             continue
         read = piece if isinstance(piece, Unread) else parse_record(piece)
@@ -136,7 +132,7 @@ def separate_torn(reading: Iterable[Record | Unread]) -> Iterator[Record | Unrea
         yield torn
 
 
-def _split_records(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
+def _split_records(stream: Stream) -> Iterator[bytes | Unread]:
     """Yield the bytes of each record. The line after a line end decides whether it ends a record."""
     held: list[bytes] = []
     size = 0
@@ -151,17 +147,17 @@ def _split_records(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
         text = text[: len(text) - len(ends)] if ends else text
         first, *others = RECORD_END.split(text)
         size += len(first)
-        if size <= max_record:
+        if size <= MAX_RECORD:
             held.append(first)
         if others:
-            yield b"".join(held) if size <= max_record else _make_too_long(size, max_record)
+            yield _join(held, size)
             yield from others[:-1]
             held, size = [others[-1]], len(others[-1])
-    yield b"".join(held) if size <= max_record else _make_too_long(size, max_record)
+    yield _join(held, size)
 
 
-def _make_too_long(size: int, max_record: int) -> Unread:
-    return Unread(f"longer than {max_record >> 20} MB", size)
+def _join(held: list[bytes], size: int) -> bytes | Unread:
+    return b"".join(held) if size <= MAX_RECORD else Unread(f"longer than {MAX_RECORD >> 20} MB", size)
 
 
 MD5 = "payload differs from its md5"

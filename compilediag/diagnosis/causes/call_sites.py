@@ -138,14 +138,11 @@ def merge_names(names: Sequence[UserNames]) -> UserNames:
 class CallSites:
     """Finds the call sites of a session's compiles and the names of guarded values there. The same source in the same
     stack has the same name.
-
-    `my_code` has the folders, files and modules that are the user's own; empty if all are that are not torch's,
-    Python's or an installed package's. Without it, the session's own setting counts.
     """
 
-    def __init__(self, data: Rows, my_code: Sequence[str] = ()):
+    def __init__(self, data: Rows):
         evidence = Evidence.of(data)
-        self._own = read_own_code(evidence, my_code)
+        self._own = read_own_code(evidence)
         self._stacks = evidence.stacks
         self._paths: dict[str, tuple[tuple[StackFrame, ...], int | None]] = {}
         self._sites: dict[str, CallSite | None] = {}
@@ -289,11 +286,13 @@ def find_call_fields(data: Rows, rows: Iterable[Compile | GraphBreak | RefusedCa
     return make_call_fields(find_first(sites.find(row.compile_key) for row in rows))
 
 
-def read_own_code(data: Rows, my_code: Sequence[str] = ()) -> OwnCode:
-    """Which files are the user's own: `my_code`, or what the session says."""
+def read_own_code(data: Rows) -> OwnCode:
+    """Which files are the user's own: what the session names, else all that are not torch's, Python's or an installed
+    package's.
+    """
     meta = getattr(data, "meta", None)
     meta = meta if isinstance(meta, dict) else {}
-    return OwnCode(my_code or _list_texts(meta.get("my_code")), _list_texts(meta.get("library_folders")))
+    return OwnCode(_list_texts(meta.get("my_code")), _list_texts(meta.get("library_folders")))
 
 
 def _fail(reason: str) -> NamedValue:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from ...decode.calls import find_result_name
@@ -111,7 +112,7 @@ class Cause:
     members: Members = Members()
     user: UserNames = UserNames()
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The guarded value. That of a guard on how several values relate is their names as they are."""
         return Path.of(self.source)
@@ -128,7 +129,7 @@ class Cause:
         is_state = path.root == "self" and path.steps[:1] == (Step("attr", "state"),)
         return is_state and all(step.kind == "item" for step in path.steps[1:2])
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The kind of guard that failed first; a guard of dynamic shapes only if there is no other."""
         kinds = [get_kind(row.guard_kind) for row in self.recompiles]
@@ -189,12 +190,12 @@ class Cause:
     def count(self) -> int:
         return len(self.caused)
 
-    @property
+    @cached_property
     def caused(self) -> tuple[Recompile, ...]:
         """Its recompiles and those of derived values, oldest first."""
         return tuple(sorted((*self.recompiles, *self.derived), key=get_moment))
 
-    @property
+    @cached_property
     def failed(self) -> tuple[Recompile, ...]:
         """All recompiles that stay as long as it does, oldest first."""
         return tuple(sorted((*self.recompiles, *self.derived, *self.shared), key=get_moment))
@@ -249,7 +250,7 @@ class Cause:
         file = find_first(row.user_file for row in self.recompiles)
         return format_place(file, find_first(row.user_line for row in self.recompiles))
 
-    @property
+    @cached_property
     def values(self) -> tuple[str, ...]:
         """What was seen, in order of appearance, each once: what the first entry needed, then what came."""
         # What a guard of dynamic shapes needs is a bound, not a value.
@@ -258,13 +259,13 @@ class Cause:
             found += (None if row.guard_kind == "symbolic_shape" else row.expected, row.actual)
         return tuple(value for value in dict.fromkeys(found) if value is not None)
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[str, ...]:
         """What guards of dynamic shapes needed, in order of appearance, each once."""
         bounds = (row.expected or "" for row in self.recompiles if row.guard_kind == "symbolic_shape")
         return list_unique(code for bound in bounds if (code := bound.partition("  # ")[0].strip()))
 
-    @property
+    @cached_property
     def torch_sources(self) -> tuple[str, ...]:
         """torch's names of the value, one for each instance of a module; empty if one of them is not certain."""
         names: dict[str, str | None] = {}

@@ -274,15 +274,11 @@ def _list_special(rows: Sequence[Recompile]) -> Iterator[Recompile]:
         place = get_place(row)
         if row.expected not in ZERO_ONE:
             general.add(place)
-        if _is_special(row):
+        if row.actual in ZERO_ONE or (row.guard_kind == "symbolic_shape" and row.actual is None):
             yield row
         elif place not in general:
             general.add(place)
             yield row
-
-
-def _is_special(row: Recompile) -> bool:
-    return row.actual in ZERO_ONE or (row.guard_kind == "symbolic_shape" and row.actual is None)
 
 
 # The choice: a recompile is saved when every guard that failed at it is changed

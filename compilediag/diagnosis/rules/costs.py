@@ -119,10 +119,8 @@ def _report(
 @kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile)
 def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
     """The costs of a session: what the next process pays again first, then what can be saved, most seconds first."""
-    again, found = (
-        find_next_process_cost(evidence),
-        [*find_tuning_problems(evidence), *find_entries_used_once(evidence)],
-    )
+    again = find_next_process_cost(evidence)
+    found = [*find_tuning_problems(evidence), *find_entries_used_once(evidence)]
     saved = [
         *find_repeated_blocks(evidence),
         *find_repeated_compiles(evidence),
@@ -268,15 +266,15 @@ def find_repeated_compiles(evidence: Evidence) -> list[CompileCost]:
     """Functions whose same graph was compiled several times although no guard failed."""
     made = [row for row in evidence.rows(Compile) if row.outcome == "ok" and row.trigger == "dynamo" and row.graph_ops]
     fresh = [row for row in made if not row.is_recompile and row.compile_key is not None]
-    groups = group_by(fresh, lambda row: (row.rank, row.pid, *get_place(row), row.backend, *_count_graph(row)))
+    groups = group_by(fresh, _describe_graph)
     paid = evidence.by_compile(Compile)
     costs = (_report_compiles(rows, [paid[row.compile_key] for row in rows]) for rows in groups.values())
     return [cost for cost in costs if cost is not None]
 
 
-def _count_graph(row: Compile) -> tuple[int | None, int | None, int | None]:
+def _describe_graph(row: Compile) -> tuple[object, ...]:
     """What compiles of the same graph have in common."""
-    return row.graph_ops, row.graph_nodes, row.graph_inputs
+    return row.rank, row.pid, *get_place(row), row.backend, row.graph_ops, row.graph_nodes, row.graph_inputs
 
 
 def _report_compiles(rows: Sequence[Compile], parts: Sequence[Sequence[Compile]]) -> CompileCost | None:
@@ -522,12 +520,8 @@ def _list_parts(times: Sequence[RepeatedTime]) -> str:
     return f": {', '.join(shown)}" if shown else ""
 
 
-def list_uncached(data: Rows) -> list[str]:
+def list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
     """Why graphs are in no cache and what to do, one line per reason, most seconds first."""
-    return _list_reasons(find_repeated_time(data))
-
-
-def _list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
     seconds: dict[str, float] = defaultdict(float)
     for time in times:
         for reason, spent in time.uncached.items():
@@ -538,7 +532,7 @@ def _list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
 
 def _advise_sharing(times: Sequence[RepeatedTime]) -> str:
     """Why graphs are in no cache; how to share caches if all are in one."""
-    return " ".join(_list_reasons(times)) or (
+    return " ".join(list_reasons(times)) or (
         "Everything below Dynamo is in the caches of this machine. session.warmup(path) writes a script that saves "
         "them for another one. Dynamo traces again in every process: it takes less time for a smaller graph, such as "
         "one block of a model."

@@ -201,11 +201,6 @@ def advise_skip(reason: str | None) -> str:
     return next((advice for head, advice in SKIPS if head in text[:200]), "")
 
 
-def explain_mismatch(mismatch: str | None) -> tuple[str | None, str]:
-    """Why an invariant broke, in words, and what to change; (None, "") if it is not known."""
-    return REASONS.get(mismatch or "", (None, ""))
-
-
 Actions = list[CudaGraphAction]
 
 #: From so many sizes on, the severity is not low.
@@ -289,7 +284,7 @@ def _report_again(rows: Actions, demoted: Actions) -> Finding:
 
 def _explain_again(rows: Actions) -> tuple[str, str]:
     """Why torch captured it again, and what to change; "" if there is no advice."""
-    why, advice = explain_mismatch(find_first(row.mismatch for row in rows))
+    why, advice = REASONS.get(find_first(row.mismatch for row in rows) or "", (None, ""))
     return why or format_first_line(find_first(row.reason for row in rows) or "the reason is not known"), advice
 
 

@@ -145,20 +145,19 @@ def is_usual(cause: Cause) -> bool:
     """
     rows = cause.seen or cause.recompiles
     by_value = group_by(rows, lambda row: (get_place(row), row.region, name_any_instance(row.guard_source or "")))
-    return all(_are_usual(found, cause.path.is_size) for found in by_value.values())
-
-
-def _are_usual(rows: list[Recompile], are_sizes: bool) -> bool:
-    values = [rows[0].expected, *(row.actual for row in rows)]
-    return len(rows) <= count_usual([value for value in values if value is not None], are_sizes)
+    for found in by_value.values():
+        values = [found[0].expected, *(row.actual for row in found)]
+        if len(found) > count_usual([value for value in values if value is not None], cause.path.is_size):
+            return False
+    return True
 
 
 def count_usual(values: list[str], are_sizes: bool = True) -> int:
     """How many recompiles these values take by default: one for the first change, and one for each size of 0 and 1."""
     if not are_sizes:
         return int(len(set(values)) > 1)
-    special = {value for value in values[1:] if value in ZERO_ONE} - set(values[:1])
-    return len(special) + any(value not in ZERO_ONE for value in values[1:])
+    came = set(values[1:])
+    return len(came & ZERO_ONE - set(values[:1])) + bool(came - ZERO_ONE)
 
 
 def is_specialized(cause: Cause) -> bool:
