@@ -41,8 +41,8 @@ test-all: $(READY)  ## the same with the tests marked long
 test-fast: $(READY)  ## the quick ones of the unit tests, in less than a minute
 	$(PY) -m pytest $(PARALLEL) -m "not slow" tests/unit
 
-test-libraries: .venv-libraries/.ready  ## programs of real libraries (transformers, diffusers, ...), in an environment of their own
-	.venv-libraries/bin/python -m pytest -q tests/libraries
+test-libraries: .venv-libraries/.ready  ## programs of real libraries, and whole scripts, in an environment of their own
+	.venv-libraries/bin/python -m pytest -q --long tests/libraries tests/scripts
 
 gpu-test:  ## on a machine with a GPU: the tests that need one, and the parity suite; installs nothing
 	$(GPU_PYTHON) -m pytest -p tests.scenarios tests/gpu tests/live/parity

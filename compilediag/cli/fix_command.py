@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import sys
@@ -19,7 +20,13 @@ from .output import print_text
 from .try_command import PROCESS, drop_dashes, read_count, read_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compilediag.fix.search import Attempt, FixResult
+    from compilediag.trials.fresh_process import ProgramJob
+
+
+_TORCHRUN, _RUN, _MODULE = "torchrun", "torch.distributed.run", ("-m", "--module")
 
 
 class FixCommand:
@@ -54,6 +61,12 @@ class FixCommand:
         parser.add_argument(
             "--seconds", metavar="S", type=read_seconds, help="end each run at the first call after S s"
         )
+        parser.add_argument(
+            "--until", metavar="EXPR", type=_read_expression, help="end each run at the first call where EXPR is true"
+        )
+        parser.add_argument(
+            "--jobs", metavar="N", type=read_count, default=1, help="runs of the search at the same time (default: 1)"
+        )
         parser.add_argument("--max-runs", metavar="N", type=read_count, default=25, help="runs in all (default: 25)")
         parser.add_argument(
             "--max-time", metavar="S", type=read_seconds, default=600.0, help="end the search after S seconds (600)"
@@ -66,11 +79,12 @@ class FixCommand:
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.fix.report import describe_fix, get_exit_code, make_patch, to_values
 
-        if not args.is_module:
-            check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
+        command, job = _find_program(args)
+        if not job.is_module:
+            check_input(job.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
         folder = os.getcwd()
         with tempfile.TemporaryDirectory(prefix="compilediag-fix-", ignore_cleanup_errors=True) as temporary:
-            result = _search(args, Path(temporary))
+            result = _search(args, Path(temporary), command, job)
             patch = make_patch(result, folder) if result.holds else ""
             if args.json:
                 print(json.dumps(to_values(result, folder), indent=2))
@@ -84,17 +98,23 @@ class FixCommand:
         return INTERRUPTED if result.is_interrupted else get_exit_code(result)
 
 
-def _search(args: argparse.Namespace, folder: Path) -> FixResult:
-    from compilediag.fix.moves import KINDS
+def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job: ProgramJob) -> FixResult:
+    from compilediag.fix.observation import KINDS
     from compilediag.fix.report import format_attempt
     from compilediag.fix.search import Search, SearchLimits
-    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
+    from compilediag.trials.fresh_process import ProcessRunner, TrialProgress
 
     kinds = tuple(args.allow.split(",")) if args.allow else KINDS
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise CompilediagError(f"--allow: there is no kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
-    limits = SearchLimits(args.max_runs, args.max_time, args.calls, args.seconds, kinds, not args.fast)
-    job = ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module)
+    limits = SearchLimits(
+        args.max_runs, args.max_time, args.calls, args.seconds, kinds, not args.fast, args.until, args.jobs
+    )
+    print(
+        f"compilediag: {job.script} runs up to {args.max_runs} times; files that it writes, and what it sends, are "
+        "written and sent in each run",
+        file=sys.stderr,
+    )
     progress = TrialProgress(args.max_runs)
 
     def report(result: FixResult, attempt: Attempt | None) -> None:
@@ -102,11 +122,36 @@ def _search(args: argparse.Namespace, folder: Path) -> FixResult:
         print_text(format_attempt(result, attempt), file=sys.stderr)
 
     try:
-        return Search(ProcessRunner(PROCESS, folder, args.timeout, progress), job, limits, report).run()
+        return Search(ProcessRunner(command, folder, args.timeout, progress), job, limits, report).run()
     except OSError as error:
         raise CompilediagError(f"can't run {args.script}: {error}") from None
     finally:
         progress.end()
+
+
+def _find_program(args: argparse.Namespace) -> tuple[Sequence[str], ProgramJob]:
+    """The command that starts a run, and the program: the script that torchrun would start, where it is named."""
+    from compilediag.trials.fresh_process import ProgramJob
+
+    words = drop_dashes(args.args)
+    if (args.is_module, args.script) not in ((False, _TORCHRUN), (True, _RUN)):
+        return PROCESS, ProgramJob(args.script, tuple(words), args.is_module)
+    from compilediag.trials.torch_api import parse_launch
+
+    found = parse_launch(words)
+    options = [word for word in words[: len(words) - len(found.training_script_args) - 1] if word not in _MODULE]
+    if found.no_python:
+        raise CompilediagError("--no-python of torchrun starts another program; name the script itself")
+    job = ProgramJob(found.training_script, tuple(found.training_script_args), found.module, is_launched=True)
+    return ("-m", _RUN, *options, *PROCESS), job
+
+
+def _read_expression(text: str) -> str:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no expression: {getattr(error, 'msg', error)}") from None
+    return text
 
 
 def _write(result: FixResult) -> None:

@@ -129,7 +129,7 @@ def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path)
     script = args.script if args.is_module else os.path.abspath(args.script)
     # The script sees its name as it was typed.
     backend = "eager" if args.fast else None
-    job = ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail, backend)
+    job = ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail=detail, backend=backend)
     progress = TrialProgress(2 * args.runs)
     try:
         return try_script(ProcessRunner(PROCESS, folder, args.timeout, progress), job, plan, args.runs)

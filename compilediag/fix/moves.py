@@ -10,92 +10,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
 
-from ..diagnosis.causes.call_sites import read_own_code
 from ..diagnosis.causes.cause import Cause, get_value_type
-from ..diagnosis.causes.grouping import find_causes
 from ..diagnosis.change import CallSite, Edit, Settings
-from ..diagnosis.evidence import Evidence
-from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.rule import make_dynamic_fix
+from ..diagnosis.rules.graph_breaks import find_remedy
 from ..diagnosis.rules.recompiles import advise
-from ..diagnosis.source_edits import EditError, Splice, parse_code, replace_argument, write_path
+from ..diagnosis.source_edits import Splice, parse_code, replace_argument, write_path
 from ..events import GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
-from .program import MODULE, CompileCall, Place, Program, ProgramChange, ProgramFile
+from .code_moves import CODE_MOVES
+from .observation import Bundle, Move, Observation, can_be_dynamic, change_edits, name_settings
+from .program import CompileCall, Program, ProgramChange, ProgramFile
 
-#: What a change is, for `--allow`.
-KINDS = ("dynamic", "marks", "settings", "tensor", "isolate", "code")
-Bundle = tuple[ProgramChange, ...]
 #: Functions that mark a size, from the one that says most.
 _MARKS = ("torch._dynamo.mark_dynamic", "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.decorators.mark_unbacked")
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What a run of the program in some state showed."""
-
-    program: Program
-    evidence: Evidence
-
-    @cached_property
-    def causes(self) -> tuple[Cause, ...]:
-        """The root causes of the recompiles that happened."""
-        return tuple(find_causes(self.evidence))
-
-    @cached_property
-    def open_causes(self) -> tuple[Cause, ...]:
-        """Those of which not every compiled version is needed."""
-        return tuple(cause for cause in self.causes if not advise(cause.alone).is_expected)
-
-    @cached_property
-    def plan(self) -> Plan:
-        """What the diagnosis predicts."""
-        return make_plan(self.evidence)
-
-    def find_place(self, cause: Cause) -> Place:
-        """Where a setting holds for a cause: configuration is per thread, and main's does not reach a worker."""
-        if cause.facts.thread is None:
-            return MODULE
-        own = read_own_code(self.evidence)
-        stack = self.evidence.stacks.find(cause.recompiles[0].compile_key)
-        frames = [frame for frame in self.evidence.stacks.walk(stack) if own.is_own(frame.file, frame.function)]
-        last = frames[-1] if frames else None
-        return MODULE if last is None or last.file is None or last.line is None else (last.file, last.line)
-
-    def change_settings(self, cause: Cause, settings: Settings) -> ProgramChange:
-        """The change that assigns settings where they hold for a cause."""
-        place = self.find_place(cause)
-        file = self.program.find(place[0])
-        where = (file.name, place[1]) if file is not None else MODULE
-        return ProgramChange("settings", _name_settings(settings), (), tuple(settings.items()), where)
-
-
-class Move(Protocol):
-    """Proposes bundles of changes of one kind."""
-
-    kind: str
-
-    def propose(self, seen: Observation) -> Iterable[Bundle]:
-        """The bundles, the most likely first; none where the move does not apply."""
-        ...
-
-
-def _name_settings(settings: Settings) -> str:
-    return ", ".join(f"{key} = {value!r}" for key, value in settings.items())
-
-
-def change_edits(seen: Observation, edits: Sequence[Edit], kind: str, title: str) -> ProgramChange | None:
-    """Edits of the diagnosis as a change; None if they do not fit the program."""
-    try:
-        parts = seen.program.convert(edits)
-    except EditError:
-        return None
-    return ProgramChange(kind, title, parts) if parts else None
 
 
 # Dynamic at the place where the program compiles
@@ -119,7 +49,7 @@ class DynamicTrue:
     kind = "dynamic"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        if any(map(_can_be_dynamic, seen.open_causes)):
+        if any(map(can_be_dynamic, seen.open_causes)):
             bundle = tuple(_set_options(seen.program.compile_calls, "dynamic", "True", "dynamic=True"))
             if bundle:
                 yield bundle
@@ -153,12 +83,6 @@ def _set_options(calls: Iterable[CompileCall], name: str, value: str | None, tit
 
 def _is_constant(node: ast.expr | None, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
-
-
-def _can_be_dynamic(cause: Cause) -> bool:
-    """True for a size or a number, and for a relation of several."""
-    types = {get_value_type(value) for value in cause.values}
-    return cause.path.is_size or cause.is_relation or bool(types & {"int", "float"})
 
 
 # What the diagnosis predicts
@@ -199,7 +123,7 @@ def _make_bundle(
 ) -> Bundle:
     found = [change_edits(seen, edits, _find_kind(edits), title)] if edits else []
     if settings:
-        own = ProgramChange("settings", _name_settings(settings), (), tuple(settings.items()))
+        own = ProgramChange("settings", name_settings(settings), (), tuple(settings.items()))
         found.append(own if cause is None else seen.change_settings(cause, settings))
     return () if None in found else tuple(change for change in found if change is not None)
 
@@ -300,13 +224,36 @@ class Configure:
         named = []
         for cause in seen.open_causes:
             yield from ((seen.change_settings(cause, {**settings}),) for settings, fits in _SETTINGS if fits(cause))
-            sources = make_dynamic_fix(cause) if _can_be_dynamic(cause) else None
+            sources = make_dynamic_fix(cause) if can_be_dynamic(cause) else None
             named += [seen.change_settings(cause, sources)] if sources else []
         if named:
             yield tuple(named)
         if seen.evidence.rows(GraphBreak):
             for settings in _BREAK_SETTINGS:
-                yield (ProgramChange("settings", _name_settings({**settings}), (), tuple(settings.items())),)
+                yield (ProgramChange("settings", name_settings({**settings}), (), tuple(settings.items())),)
+
+
+class PrintLater:
+    """`print` and functions of `logging` after the graph, in place of a graph break at each."""
+
+    kind = "settings"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        remedies = filter(None, map(find_remedy, seen.evidence.rows(GraphBreak)))
+        for code in dict.fromkeys(remedy.code for remedy in remedies if not remedy.settings):
+            tree = parse_code(code)
+            call = getattr(tree.body[0], "value", None) if tree is not None else None
+            if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.func) in _REGISTERS:
+                name = write_path(ast.unparse(call.args[0]))
+                if name is not None:
+                    file = seen.program.main
+                    line = f"{ast.unparse(call.func)}({name})"
+                    yield (ProgramChange("settings", line, ((file.name, file.insert_below_imports(line)),)),)
+
+
+_REGISTERS = tuple(
+    f"torch._dynamo.config.{name}.add" for name in ("reorderable_logging_functions", "ignore_logging_functions")
+)
 
 
 def _has_type(cause: Cause, name: str) -> bool:
@@ -330,6 +277,8 @@ class TensorForNumber:
             if change is not None:
                 yield (change,)
             last = cause.path.steps[-1] if cause.path.steps else None
+            if last is None and cause.path.scope == "G":
+                yield from _set_global(seen.program, cause.path.root)
             if last is not None and isinstance(last.value, str):
                 find = _set_attribute if last.kind == "attr" else _set_item
                 yield from find(seen.program, last.value)
@@ -365,6 +314,22 @@ def _set_attribute(program: Program, name: str) -> Iterator[Bundle]:
         yield tuple(buffers)
 
 
+def _set_global(program: Program, name: str) -> Iterator[Bundle]:
+    """`STEP = torch.tensor(0)` at each assignment of a global."""
+    found = []
+    for file in program.files.values():
+        for node in ast.walk(file.tree):
+            if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
+                function = file.find_function(node.lineno)
+                declared = [one for one in ast.walk(function) if isinstance(one, ast.Global)] if function else []
+                if function is None or any(name in one.names for one in declared):
+                    splice = file.replace(node.value, f"torch.tensor({file.get_text(node.value)})")
+                    place = format_place(file.name, node.lineno)
+                    found.append(ProgramChange("tensor", f"`{name}` as a tensor, {place}", ((file.name, splice),)))
+    if found:
+        yield tuple(found)
+
+
 def _set_item(program: Program, key: str) -> Iterator[Bundle]:
     """`lr=torch.tensor(0.1)` where an optimizer is made, and `group["lr"] = torch.tensor(...)` where it is changed."""
     found = []
@@ -387,89 +352,6 @@ def _is_key(node: ast.Subscript, key: str) -> bool:
     return isinstance(node.slice, ast.Constant) and node.slice.value == key
 
 
-# Other code
-
-
-class CloneLayout:
-    """`.contiguous()` keeps the strides of dimensions of size 1; a clone has those of its shape."""
-
-    kind = "code"
-
-    def propose(self, seen: Observation) -> Iterator[Bundle]:
-        if not any(cause.kind == "tensor_stride" for cause in seen.open_causes):
-            return
-        found = []
-        for file in seen.program.files.values():
-            for node in ast.walk(file.tree):
-                is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
-                if is_method and node.func.attr == "contiguous" and not node.keywords:  # type: ignore[attr-defined]
-                    owner = file.get_text(node.func.value)  # type: ignore[attr-defined]
-                    new = f"{owner}.clone(memory_format=torch.contiguous_format)"
-                    place = format_place(file.name, node.lineno)  # type: ignore[attr-defined]
-                    splice = file.replace(node, new)  # type: ignore[arg-type]
-                    found.append(
-                        ProgramChange("code", f"a clone instead of .contiguous(), {place}", ((file.name, splice),))
-                    )
-        if found:
-            yield tuple(found)
-
-
-class EagerFirst:
-    """One call that is not compiled, before what it fills is guarded: lazy attributes, caches, hooks of a library.
-
-    Only for what a first call changes by itself. A stance that runs first calls eagerly lowers the number of compiles
-    of any program that calls a function twice, and the compile only comes later.
-    """
-
-    kind = "code"
-
-    def propose(self, seen: Observation) -> Iterator[Bundle]:
-        if not any(map(_is_filled_once, seen.open_causes)):
-            return
-        for call in seen.program.compile_calls:
-            bundle = self._call_once(call)
-            if bundle:
-                yield bundle
-        file = seen.program.main
-        splice = file.insert_below_imports('torch.compiler.set_stance("eager_then_compile")')
-        yield (ProgramChange("code", "the first call of each function runs eagerly", ((file.name, splice),)),)
-
-    def _call_once(self, call: CompileCall) -> Bundle:
-        """`model(batch)` before the first `compiled(batch)`, if that is a statement that runs once."""
-        target = ast.unparse(call.target) if call.target is not None else None
-        if call.name is None or target is None or target == call.name or write_path(target) is None:
-            return ()
-        uses = [
-            node
-            for node in ast.walk(call.file.tree)
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == call.name and (node.args or node.keywords)
-        ]
-        first = min(uses, key=lambda node: (node.lineno, node.col_offset), default=None)
-        statement = call.file.find_statement_of(first) if first is not None else None
-        if first is None or statement is None or not _runs_once(call.file, statement):
-            return ()
-        arguments = call.file.get_text(first)[len(call.file.get_text(first.func)) :]
-        splice = call.file.insert_before(statement, ["with torch.no_grad():", f"    {target}{arguments}"])
-        if splice is None:
-            return ()
-        return (ProgramChange("code", f"one call of {target} that is not compiled", ((call.file.name, splice),)),)
-
-
-def _is_filled_once(cause: Cause) -> bool:
-    """True for an attribute or global that recompiled each function once, and is neither a size nor a number."""
-    is_kept = cause.path.is_module_attribute or cause.path.scope == "G"
-    return is_kept and cause.max_per_function == 1 and not _can_be_dynamic(cause)
-
-
-def _runs_once(file: ProgramFile, statement: ast.stmt) -> bool:
-    """True outside of loops and functions."""
-    node: ast.AST | None = statement
-    while (node := file.parents.get(node)) is not None if node is not None else False:
-        if isinstance(node, ast.For | ast.While | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef):
-            return False
-    return True
-
-
 #: All moves, in the order in which their changes are preferred.
 MOVES: tuple[Move, ...] = (
     RemoveDynamicFalse(),
@@ -477,11 +359,11 @@ MOVES: tuple[Move, ...] = (
     MarkEverywhere(),
     DynamicTrue(),
     Configure(),
+    PrintLater(),
     TryAlternatives(),
     TensorForNumber(),
-    CloneLayout(),
+    *CODE_MOVES,
     Isolate(),
-    EagerFirst(),
 )
 #: Those that are tried on the unchanged program before the best of them is built on.
 FIRST: tuple[Move, ...] = MOVES[:4]

@@ -34,8 +34,9 @@ _OPTIONS = frozenset(("fullgraph", "dynamic", "backend", "mode", "options", "dis
 class ProgramChange:
     """One change of the program that runs can prove.
 
-    `kind` is one of `moves.KINDS`, and `title` says what it does, in one line. `parts` has splices of files. `settings`
-    are assigned at `place`. Two changes that are equal but for their titles are one.
+    `kind` is one of `observation.KINDS`, and `title` says what it does, in one line. `parts` has splices of files.
+    `settings` are assigned at `place`. Two changes that are equal but for their titles are one. `is_whole`: no part of
+    it makes sense without the others.
     """
 
     kind: str
@@ -43,10 +44,11 @@ class ProgramChange:
     parts: tuple[tuple[str, Splice], ...] = ()
     settings: tuple[tuple[str, str | int | bool], ...] = ()
     place: Place = MODULE
+    is_whole: bool = False
 
     def split(self) -> list[ProgramChange]:
         """The change in the smallest parts that can be left out."""
-        if len(self.parts) + len(self.settings) < 2:
+        if self.is_whole or len(self.parts) + len(self.settings) < 2:
             return [self]
         lines = [
             ProgramChange(self.kind, splice.new.strip() or self.title, ((file, splice),))
@@ -109,6 +111,26 @@ class ProgramFile(SourceText):
             and node.body[0].lineno <= line <= (node.end_lineno or node.lineno)
         ]
         return max(around, key=lambda node: node.lineno, default=None)
+
+    def insert_after(self, statement: ast.stmt, lines: Sequence[str]) -> Splice | None:
+        """Lines after a statement, with its indentation; None where no line can be put."""
+        before = self.insert_before(statement, lines)
+        end = statement.end_lineno or statement.lineno
+        rest = self._get_line(end)[len(self._get_line(end).rstrip()) :]
+        if before is None or not rest:
+            return None
+        after = self.starts[end]
+        return Splice(after, after, before.new, True)
+
+    def remove(self, statement: ast.stmt) -> Splice | None:
+        """The splice that removes a statement with its lines; None if it shares them."""
+        start, end = self.starts[statement.lineno - 1], self.starts[statement.end_lineno or statement.lineno]
+        around = self.text[start:end].replace(self.get_text(statement), "", 1).strip()
+        return None if around and not around.startswith("#") else Splice(start, end, "", False)
+
+    def replace_statements(self, first: ast.stmt, last: ast.stmt, new: str) -> Splice:
+        """Other code in place of statements that follow each other."""
+        return Splice(self.find_span(first)[0], self.find_span(last)[1], new, False)
 
     def insert_before(self, statement: ast.stmt, lines: Sequence[str]) -> Splice | None:
         """Lines before a statement, with its indentation; None where no line can be put."""
@@ -203,6 +225,13 @@ class Program:
         for file in self.files.values():
             for node in ast.walk(file.tree):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == callee:
+                    yield file, node
+
+    def list_method_calls(self, name: str) -> Iterator[tuple[ProgramFile, ast.Call]]:
+        """All calls of a method of this name."""
+        for file in self.files.values():
+            for node in ast.walk(file.tree):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
                     yield file, node
 
     def convert(self, edits: Iterable[Edit]) -> tuple[tuple[str, Splice], ...]:

@@ -8,8 +8,8 @@ from typing import Any
 from ..diagnosis.plan.plan import SearchOutcome
 from ..diagnosis.source_edits import EditError
 from ..document import Block, CodeBlock, Items, Para, Place, Section, Table
-from ..formatting import format_amount, format_milliseconds, format_seconds
-from .search import Attempt, FixResult, State
+from ..formatting import format_amount, format_milliseconds, format_names, format_seconds
+from .search import Attempt, FixResult, Left, State
 
 
 def describe_fix(result: FixResult, folder: str | None = None) -> Section:
@@ -27,6 +27,8 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
                 [[Para(Place(left.place), ": " if left.place else "", _describe_left(left))] for left in result.left]
             ),
         ]
+    alternatives = [[text] for text in _list_alternatives(result)] if result.holds else []
+    blocks += ["As good:", Items(alternatives)] if alternatives else []
     rejected = [attempt for attempt in result.attempts if attempt.state.objection]
     if rejected:
         blocks += ["Tried and rejected:", Items([[f"{one.title}: {one.state.objection}."] for one in rejected])]
@@ -34,12 +36,34 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
     return Section(*blocks, *notes)
 
 
+_MOST_ALTERNATIVES = 3
 _NOT_PROVEN = "Not proven with the program's own backend."
 
 
-def _describe_left(left: Any) -> str:
+def _describe_left(left: Left) -> str:
+    """`x.shape[0] was 4, then 6 at call 5 (1 recompile, model.py:31: y = x + k): every compiled version is needed`"""
     reason = "every compiled version is needed" if left.is_needed else left.reason or "no move is known"
-    return f"{left.what} ({format_amount(left.recompiles, 'recompile')}): {reason}"
+    numbers = format_names([str(number) for number in left.calls], 5) if left.calls else ""
+    when = f" at call{'s' if len(left.calls) > 1 else ''} {numbers}" if numbers else ""
+    amount = format_amount(left.recompiles, "recompile") if left.recompiles else ""
+    facts = ", ".join(filter(None, (amount, left.line)))
+    return f"{left.what}{when}{f' ({facts})' if facts else ''}: {reason}"
+
+
+def _list_alternatives(result: FixResult) -> Iterator[str]:
+    """Other changes that do as much as the ones that were found, the smallest first."""
+    after = result.after
+    if after is None or not result.changes:
+        return
+    equal = [
+        one
+        for one in result.attempts
+        if one.state.objection is None
+        and one.state.score.result == after.score.result
+        and not set(result.changes) & set(one.state.changes)
+    ]
+    for one in sorted(equal, key=lambda one: one.state.lines)[:_MOST_ALTERNATIVES]:
+        yield f"{one.title} ({format_amount(one.state.lines, 'line')})"
 
 
 def make_headline(result: FixResult) -> str:
@@ -92,7 +116,7 @@ def _list_reasons(result: FixResult) -> Iterator[str]:
     """What comes back without each change; known only if there are several."""
     for change in result.changes if len(result.changes) > 1 else ():
         if change in result.without:
-            yield f"without `{change.title}`: {format_amount(result.without[change], 'recompile')}"
+            yield f"without {change.title}: {format_amount(result.without[change], 'recompile')}"
 
 
 def _describe_runs(result: FixResult) -> Table | None:
@@ -172,6 +196,8 @@ def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
             {
                 "what": left.what,
                 "place": left.place,
+                "line": left.line,
+                "calls": [*left.calls],
                 "reason": left.reason,
                 "recompiles": left.recompiles,
                 "is_needed": left.is_needed,
@@ -181,6 +207,8 @@ def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
         "tried": [
             {
                 "title": one.title,
+                "move": one.move,
+                "lines": one.state.lines,
                 "recompiles": one.state.run.recompiles,
                 "graph_breaks": one.state.run.graph_breaks,
                 "objection": one.state.objection,

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ..diagnosis.causes.cause import Cause, get_value_type
-from ..diagnosis.evidence import Evidence
-from ..diagnosis.rule import describe_change
+from ..diagnosis.evidence import Evidence, group_by
+from ..diagnosis.rule import describe_change, format_user_line
+from ..diagnosis.rules.graph_breaks import describe_remedy
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError
 from ..errors import CompilediagError
-from ..formatting import format_amount, format_function, format_names
+from ..events import GraphBreak
+from ..formatting import format_amount, format_function, format_line, format_names, format_place
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
 from ..trials.fresh_process import ProcessRunner, ProgramJob
 from ..trials.measured_run import RunSummary, compare_outputs, explain_end, measure
 from .calls import OuterCalls, find_other_result, read_calls
-from .moves import FIRST, KINDS, Bundle, Move, Observation, list_moves
+from .moves import FIRST, list_moves
+from .observation import KINDS, Bundle, Move, Observation
 from .program import Program, ProgramChange
 
 #: Calls after the last compile that a run makes: a share of those before, and at least so many.
@@ -55,12 +62,15 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """The program with some changes, and the run that showed what it does. `objection` says why it is rejected."""
+    """The program with some changes, and the run that showed what it does, with its number. `objection` says why it is
+    rejected.
+    """
 
     changes: tuple[ProgramChange, ...]
     run: RunSummary
     calls: OuterCalls | None
     lines: int
+    number: int = 0
     objection: str | None = None
 
     @property
@@ -69,19 +79,29 @@ class State:
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Sorts states: fewer limits, breaks, recompiles and compiles, then fewer changed lines."""
-        return (*self.score.result, self.lines)
+        """Sorts states: fewer limits, breaks, recompiles and compiles, then fewer changed lines, then the kind."""
+        return (*self.score.result, self.lines, max(map(KINDS.index, self._kinds), default=0))
+
+    @property
+    def is_local(self) -> bool:
+        """True if no change is a setting, which holds for the whole process."""
+        return "settings" not in self._kinds
+
+    @property
+    def _kinds(self) -> set[str]:
+        return {change.kind for change in self.changes}
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One tried bundle. `is_kept`: it became part of the best state."""
+    """One tried bundle. `is_kept`: it became part of the best state. `move` is the name of the move's class."""
 
     number: int
     title: str
     state: State
     before: int
     is_kept: bool
+    move: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,13 +118,20 @@ class Proof:
 
 @dataclass(frozen=True)
 class Left:
-    """A cause that remains. `is_needed`: no change of the program that keeps what it computes removes it."""
+    """A cause of recompiles or a graph break that remains.
+
+    `place` is the user's call, `calls` are the numbers of the outer calls at which it recompiled, and `line` is the
+    line that made the guard, or that ends the graph, with its code. `is_needed`: no change of the program that keeps
+    what it computes removes it.
+    """
 
     what: str
     place: str
     reason: str
     recompiles: int
     is_needed: bool
+    line: str = ""
+    calls: tuple[int, ...] = ()
 
 
 @dataclass
@@ -139,8 +166,8 @@ class FixResult:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How far a search goes: runs in all, seconds, calls and seconds of a run, and the kinds of changes that are
-    allowed.
+    """How far a search goes: runs in all and at the same time, seconds, where a run ends (after so many calls or
+    seconds, or where an expression is true), and the kinds of changes that are allowed.
     """
 
     max_runs: int = 25
@@ -149,6 +176,8 @@ class SearchLimits:
     max_seconds: float | None = None
     kinds: tuple[str, ...] = KINDS
     with_proof: bool = True
+    until: str | None = None
+    jobs: int = 1
 
 
 class Search:
@@ -165,12 +194,13 @@ class Search:
         report: Callable[[FixResult, Attempt | None], None] = lambda result, attempt: None,
     ):
         self._runner = runner
-        is_open = limits.max_calls is None and limits.max_seconds is None
+        is_open = limits.max_calls is None and limits.max_seconds is None and limits.until is None
         self._job = replace(
             job,
             observes=True,
             stop_after=limits.max_calls,
             stop_after_s=limits.max_seconds,
+            stop_until=limits.until,
             stops_when_quiet=is_open,
         )
         self._limits = limits
@@ -178,6 +208,8 @@ class Search:
         self._moves = list_moves()
         self._begin = time.monotonic()
         self._known: dict[frozenset[ProgramChange], State] = {}
+        self._reported: set[frozenset[ProgramChange]] = set()
+        self._lock = threading.Lock()
         self._unchanged: list[State] = []
         self._sessions: dict[Path, SessionData] = {}
         self._own: list[State] = []
@@ -219,7 +251,7 @@ class Search:
         self._job = replace(self._job, stop_after=self._find_horizon(first), stop_after_s=None, stops_when_quiet=False)
         if self._runner.timeout is None:
             self._runner.timeout = _LONGER * first.run.run.wall + _MORE_S
-        if not first.run.run.sets_environment and not first.run.run.has_gpu:
+        if not (first.run.run.sets_environment or first.run.run.has_gpu or self._job.is_launched):
             self._runner.fork_from_now_on(first.run.run.modules)
         if backend != "eager":
             first = self._measure((), "unchanged", backend)
@@ -268,10 +300,13 @@ class Search:
         job = replace(
             self._job, backend=backend, files={name: (edited.text, edited.lines) for name, edited in files.items()}
         )
-        self.result.runs += 1
+        with self._lock:
+            self.result.runs += 1
+            number = self.result.runs
         run = measure(self._runner, job, what)
         lines = program.count_lines(changes) if program is not None else 0
-        return State(tuple(changes), run, read_calls(run.run.session) if run.run.exit_code is not None else None, lines)
+        calls = read_calls(run.run.session) if run.run.exit_code is not None else None
+        return State(tuple(changes), run, calls, lines, number)
 
     def _try(self, changes: Sequence[ProgramChange], what: str) -> State | None:
         """The program with some changes, judged; None if they cannot be applied, or there are no runs left."""
@@ -288,13 +323,36 @@ class Search:
             self._known[key] = replace(state, objection=find_objection(self._unchanged, state))
         return self._known[key]
 
+    def _run_ahead(self, wanted: Iterable[Sequence[ProgramChange]]) -> None:
+        """Run the program with the first of some changes side by side, if that is allowed."""
+        new = [changes for changes in wanted if frozenset(changes) not in self._known]
+        new = new[: min(self._limits.jobs, self._limits.max_runs - self.result.runs)]
+        if len(new) < 2 or self._is_exhausted():
+            return
+        with ThreadPoolExecutor(len(new)) as pool:
+            runs = [
+                pool.submit(self._try, changes, format_names([change.title for change in changes], 2))
+                for changes in new
+            ]
+            try:
+                wait(runs)
+            except BaseException:
+                self._runner.cancel()
+                raise
+
     def _is_exhausted(self, kept: int = 0) -> bool:
         is_late = time.monotonic() - self._begin > self._limits.max_time
         return is_late or self.result.runs >= self._limits.max_runs - kept
 
     def _observe(self, state: State) -> Observation:
         assert self.result.program is not None
-        return Observation(self.result.program, Evidence.of(self._open(state)))
+        seen = Observation(self.result.program, Evidence.of(self._open(state)))
+        return seen if not self._unchanged or state is self._unchanged[0] else replace(seen, unchanged=self._first)
+
+    @cached_property
+    def _first(self) -> Observation:
+        """What the unchanged program showed."""
+        return self._observe(self._unchanged[0])
 
     def _open(self, state: State) -> SessionData:
         """The recording of a state. Kept, because the evidence does not keep it."""
@@ -330,9 +388,8 @@ class Search:
             if found is not None:
                 self._keep(found)
                 return found
-        for bundle in self._propose(self._moves, seen):
-            state = self._attempt(best, bundle)
-            if state is not None and is_better(state, best):
+        for state in self._attempt_all(best, self._propose(self._moves, seen)):
+            if is_better(state, best):
                 self._keep(state)
                 return state
             if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
@@ -340,40 +397,52 @@ class Search:
         return None
 
     def _take_first_step(self, best: State, seen: Observation) -> State | None:
-        """The best of several whole changes; the first that leaves nothing and is one line."""
+        """The best of several whole changes; the first that leaves nothing, is one line and no setting."""
         found: list[State] = []
-        for bundle in self._propose(FIRST, seen, 1):
-            state = self._attempt(best, bundle)
-            if state is not None and is_better(state, best):
+        for state in self._attempt_all(best, self._propose(FIRST, seen, 1)):
+            if is_better(state, best):
                 found.append(state)
-                self._keep(min(found, key=lambda one: one.rank))
-                if not any(state.score[:3]) and state.lines <= 1:
+                if not any(state.score[:3]) and state.lines <= 1 and state.is_local:
                     break
         return min(found, key=lambda state: state.rank, default=None)
 
-    def _propose(self, moves: Iterable[Move], seen: Observation, each: int | None = None) -> Iterator[Bundle]:
-        """The bundles of the moves, of which some kinds may be excluded; `each`: so many of every move at most."""
+    def _propose(
+        self, moves: Iterable[Move], seen: Observation, each: int | None = None
+    ) -> Iterator[tuple[str, Bundle]]:
+        """The moves' names and bundles, of which some kinds may be excluded; `each`: so many of every move at most."""
         for move in moves:
             count = 0
             for bundle in move.propose(seen):
                 allowed = tuple(change for change in bundle if change.kind in self._limits.kinds)
                 if allowed and (each is None or count < each):
                     count += 1
-                    yield allowed
+                    yield type(move).__name__, allowed
 
-    def _attempt(self, best: State, bundle: Bundle) -> State | None:
+    def _attempt_all(self, best: State, proposed: Iterable[tuple[str, Bundle]]) -> Iterator[State]:
+        """The best state with each bundle in turn, as far as it can be added."""
+        waiting = iter(proposed)
+        while batch := list(itertools.islice(waiting, self._limits.jobs)):
+            self._run_ahead(_add(best, bundle) for _, bundle in batch)
+            for move, bundle in batch:
+                state = self._attempt(best, bundle, move)
+                if state is not None:
+                    yield state
+
+    def _attempt(self, best: State, bundle: Bundle, move: str) -> State | None:
         """The best state with a bundle added; where it edits the same code, in place of what did so before."""
-        changes = [*best.changes, *(change for change in bundle if change not in best.changes)]
+        changes = _add(best, bundle)
         if len(changes) == len(best.changes):
             return None
         title = format_names([change.title for change in bundle], 2)
-        is_new = frozenset(changes) not in self._known
         state = self._try(changes, title)
         if state is None and best.changes:
             state = self._try([*_drop_overlapping(best.changes, bundle), *bundle], title)
-        if state is not None and is_new:
+        if state is not None and frozenset(state.changes) not in self._reported:
+            self._reported.add(frozenset(state.changes))
             is_kept = is_better(state, best)
-            self.result.attempts.append(Attempt(self.result.runs, title, state, best.run.recompiles, is_kept))
+            if is_kept and self.result.after is not None and state.rank < self.result.after.rank:
+                self._keep(state)  # Before the report: an interrupt may follow it.
+            self.result.attempts.append(Attempt(state.number, title, state, best.run.recompiles, is_kept, move))
             self._report(self.result, self.result.attempts[-1])
         return state
 
@@ -392,8 +461,10 @@ class Search:
         if len(parts) != len(best.changes):
             best = replace(best, changes=parts)
             self._known[frozenset(parts)] = best
-        for part in reversed(parts):
-            rest = tuple(change for change in best.changes if change != part)
+        for number, part in enumerate(reversed(parts)):
+            rest = _drop(best, part)
+            if frozenset(rest) not in self._known:
+                self._run_ahead(filter(None, (_drop(best, other) for other in parts[: len(parts) - number][::-1])))
             if not rest:
                 self.result.without[part] = self._unchanged[0].run.recompiles
                 continue
@@ -404,7 +475,7 @@ class Search:
             is_needed = state.objection is not None or state.score.result > best.score.result
             self._report(
                 self.result,
-                Attempt(self.result.runs, f"without {part.title}", state, best.run.recompiles, not is_needed),
+                Attempt(state.number, f"without {part.title}", state, best.run.recompiles, not is_needed),
             )
             best = best if is_needed else state
         self._keep(best)
@@ -414,7 +485,7 @@ class Search:
 
     def _finish(self, best: State) -> None:
         result = self.result
-        result.left = tuple(_list_left(self._observe(best)))
+        result.left = tuple(_list_left(self._observe(best), best.calls))
         if not best.changes or not self._limits.with_proof:
             return
         self._runner.fork_no_more()
@@ -426,7 +497,8 @@ class Search:
             if result.proof.objection is None:
                 break
             result.notes += (f"Refuted with the program's own backend: {result.proof.objection}.",)
-        result.left = tuple(_list_left(self._observe(result.after or best)))
+        best = result.after or best
+        result.left = tuple(_list_left(self._observe(best), best.calls))
 
     def _prove(self, state: State) -> Proof:
         """Run the program with its own backend, unchanged and changed, two times each and in turn."""
@@ -482,6 +554,14 @@ def find_objection(without: Sequence[State], state: State) -> str | None:
     return None
 
 
+def _add(best: State, bundle: Bundle) -> list[ProgramChange]:
+    return [*best.changes, *(change for change in bundle if change not in best.changes)]
+
+
+def _drop(best: State, part: ProgramChange) -> tuple[ProgramChange, ...]:
+    return tuple(change for change in best.changes if change != part)
+
+
 def _drop_overlapping(changes: Sequence[ProgramChange], bundle: Sequence[ProgramChange]) -> list[ProgramChange]:
     """The changes that do not edit what a bundle edits."""
     spans = [(name, splice.start, splice.end) for change in bundle for name, splice in change.parts]
@@ -500,8 +580,22 @@ def _is_float(cause: Cause) -> bool:
     return any(get_value_type(value) == "float" for value in cause.values)
 
 
-def _list_left(seen: Observation) -> Iterator[Left]:
+def _list_left(seen: Observation, calls: OuterCalls | None) -> Iterator[Left]:
+    begins = calls.begins if calls is not None else ()
     for cause in seen.causes:
         advice = advise(cause.alone)
         what = advice.what_changed or describe_change(cause)
-        yield Left(what, cause.user_place, advice.suggestion, len(cause.recompiles), advice.is_expected)
+        numbers = dict.fromkeys(sum(begin <= row.time_ns for begin in begins) for row in cause.recompiles)
+        yield Left(
+            what,
+            cause.user_place,
+            advice.suggestion,
+            len(cause.recompiles),
+            advice.is_expected,
+            format_user_line(cause)[2:-1],
+            tuple(number for number in numbers if number),
+        )
+    breaks = group_by(seen.evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line, row.reason))
+    for (file, line, reason), rows in breaks.items():
+        code = format_line(rows[0].user_code or "", 80)
+        yield Left(f"graph break: {reason}", format_place(file, line), describe_remedy(rows)[1], 0, False, code)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import os
 import select
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,8 +23,8 @@ from typing import Any, BinaryIO
 from ..system.files import write_file
 from . import torch_api
 
-#: Seconds until the server has imported everything.
-_START_S = 300.0
+#: Seconds until the server has imported everything, and between two looks at what has ended.
+_START_S, _LOOK_S = 300.0, 0.05
 
 
 class ForkServer:
@@ -36,9 +38,13 @@ class ForkServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,  # `select` does not see what Python has read already.
             env={**env},
             start_new_session=True,
         )
+        self._lock = threading.Lock()
+        #: process id -> exit code, of those that have ended.
+        self._exits: dict[int, int] = {}
         self.is_alive = self._read(_START_S) == "ready"
 
     def start(
@@ -47,21 +53,39 @@ class ForkServer:
         """Fork a process that runs a job; None if the server has ended."""
         order = {"job": str(job), "streams": streams, "env": {**env}, "cwd": cwd or os.getcwd()}
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            self._process.stdin.flush()
-            return ForkedProcess(int(self._read(_START_S) or ""), self)
-        except (OSError, ValueError):
+        with self._lock:
+            try:
+                self._process.stdin.write(json.dumps(order).encode() + b"\n")
+                self._process.stdin.flush()
+                while (answer := self._read(_START_S)) is not None:
+                    if (pid := self._take(answer)) is not None:
+                        return ForkedProcess(pid, self)
+            except (OSError, ValueError):
+                pass
             self.is_alive = False
             return None
 
-    def read_exit(self, timeout: float | None) -> int | None:
-        """The exit code of the process that runs; None if it still does. Negative after a signal."""
-        answer = self._read(timeout)
-        if answer is None and self._process.poll() is not None:
-            self.is_alive = False
-            return -9
-        return None if answer is None else int(answer)
+    def read_exit(self, pid: int, timeout: float | None) -> int | None:
+        """The exit code of a process; None if it still runs. Negative after a signal."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._lock:
+                if pid not in self._exits and (answer := self._read(_LOOK_S)) is not None:
+                    self._take(answer)
+                if pid in self._exits:
+                    return self._exits.pop(pid)
+                if self._process.poll() is not None:
+                    self.is_alive = False
+                    return -9
+            if time.monotonic() >= end:
+                return None
+
+    def _take(self, answer: str) -> int | None:
+        """Keep an exit code; or the id of the process that was started."""
+        pid, _, code = answer.partition(" ")
+        if code:
+            self._exits[int(pid)] = int(code)
+        return None if code else int(pid)
 
     def _read(self, timeout: float | None) -> str | None:
         """The next line of the server; None if there is none in time, or any more."""
@@ -95,7 +119,7 @@ class ForkedProcess:
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code. subprocess.TimeoutExpired if it runs longer."""
         if self._exit_code is None:
-            self._exit_code = self._server.read_exit(timeout)
+            self._exit_code = self._server.read_exit(self.pid, timeout)
         if self._exit_code is None:
             raise subprocess.TimeoutExpired("a forked run", timeout or 0.0)
         return self._exit_code
@@ -107,22 +131,29 @@ def serve(names: str) -> str:
         if not name.startswith(torch_api.NOT_BEFORE_FORK):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
-    orders, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb", buffering=0)
+    orders, answers = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # What a module prints when it is imported is no answer.
     answers.write(b"ready\n")
-    while order := orders.readline():
-        if threading.active_count() > 1:
-            break  # A thread that holds a lock would hold it for ever in the child.
+    running = 0
+    while True:
+        has_order = bool(select.select([orders], [], [], _LOOK_S if running else None)[0])
+        while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            running -= 1
+            answers.write(b"%d %d\n" % (ended[0], os.waitstatus_to_exitcode(ended[1])))
+        if not has_order:
+            continue
+        order = orders.readline()
+        if not order or threading.active_count() > 1:
+            os._exit(0)  # A thread that holds a lock would hold it for ever in the child.
         job: dict[str, Any] = json.loads(order)
         pid = os.fork()
         if not pid:
             answers.close()
+            orders.close()
             _become(job)
             return str(job["job"])
+        running += 1
         answers.write(b"%d\n" % pid)
-        status = os.waitpid(pid, 0)[1]
-        answers.write(b"%d\n" % os.waitstatus_to_exitcode(status))
-    os._exit(0)
 
 
 def _become(job: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import html
+import itertools
 import json
 import os
 import signal
@@ -25,6 +26,8 @@ from .fork_server import ForkedProcess, ForkServer
 #: Seconds between two looks at a running process.
 _POLL_S = 0.5
 _STDIN_PART = 1 << 16
+#: Seconds that a launcher has to end the processes of its ranks.
+_LAUNCHER_S = 30.0
 #: What the outer calls into compiled code returned, in the folder of a run; see `observed_calls.py`.
 CALLS_FILE = "calls.json"
 #: Each process compiles from scratch, and the order of sets is the same in all.
@@ -58,21 +61,25 @@ class CellJob:
 @dataclass(frozen=True)
 class ProgramJob:
     """What a process runs: a script, or a module if `is_module`, with its arguments; and the changes that apply to it.
-    Or the cells of a notebook.
+    Or the cells of a notebook. `is_launched`: the command starts a process for each rank, which all make the changes;
+    that of rank 0 is recorded.
 
     `files` maps a file to its edited text and, for each line of that, the line of the file. `backend` replaces the
     program's own. `observes`: keep what the outer calls into compiled code return, and end the program after
-    `stop_after` of them, at the first one after `stop_after_s` seconds, or when nothing was compiled for long.
+    `stop_after` of them, at the first one after `stop_after_s` seconds, before the first one where the expression
+    `stop_until` is true in the function that calls, or when nothing was compiled for long.
     """
 
     script: str
     args: tuple[str, ...] = ()
     is_module: bool = False
+    is_launched: bool = False
     detail: str = "full"
     backend: str | None = None
     observes: bool = False
     stop_after: int | None = None
     stop_after_s: float | None = None
+    stop_until: str | None = None
     stops_when_quiet: bool = False
     settings: Settings = field(default_factory=dict)
     files: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
@@ -140,7 +147,7 @@ class ProcessRunner:
         self._progress = progress
         self._variables = variables or {}
         self._cancelled = cancelled or threading.Event()
-        self._count = 0
+        self._numbers = itertools.count(1)
         self._server: ForkServer | None = None
 
     def fork_from_now_on(self, modules: Sequence[str]) -> None:
@@ -153,10 +160,13 @@ class ProcessRunner:
             self._server.stop()
         self._server = None
 
+    def cancel(self) -> None:
+        """End the runs of other threads, as by an interrupt."""
+        self._cancelled.set()
+
     def run(self, job: ProgramJob, what: str) -> ProcessRun:
-        """Run one job to its end. `what` describes it for the progress display."""
-        self._count += 1
-        folder = self._folder / f"run-{self._count}"
+        """Run one job to its end, beside those of other threads. `what` describes it for the progress display."""
+        folder = self._folder / f"run-{next(self._numbers)}"
         folder.mkdir(mode=0o700)
         job.write(folder / "job.json", folder)
         self._progress.begin_run(what)
@@ -176,7 +186,7 @@ class ProcessRunner:
                 start_new_session=True,
             )
             self._feed(process)
-            exit_code = self._wait(process, what, begin)
+            exit_code = self._wait(process, what, begin, job.is_launched)
         wall = time.monotonic() - begin
         return _read_run(folder, exit_code, wall)
 
@@ -213,13 +223,15 @@ class ProcessRunner:
             file = open(kept, "wb", buffering=0, opener=open_private)  # noqa: SIM115
             threading.Thread(target=_copy_stdin, args=(process.stdin, file), daemon=True).start()
 
-    def _wait(self, process: subprocess.Popen[bytes] | ForkedProcess, what: str, begin: float) -> int | None:
+    def _wait(
+        self, process: subprocess.Popen[bytes] | ForkedProcess, what: str, begin: float, is_launcher: bool
+    ) -> int | None:
         """Wait for the end of a process; None if it took too long. An interrupt ends it too."""
         try:
             while True:
                 elapsed = time.monotonic() - begin
                 if self.timeout is not None and elapsed >= self.timeout:
-                    _kill(process)
+                    _kill(process, is_launcher)
                     return None
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     rest = _POLL_S if self.timeout is None else min(_POLL_S, self.timeout - elapsed)
@@ -228,7 +240,7 @@ class ProcessRunner:
                     raise KeyboardInterrupt
                 self._progress.describe(f"{what}, {round(elapsed)} s")
         except BaseException:
-            _kill(process)
+            _kill(process, is_launcher)
             raise
 
 
@@ -248,8 +260,12 @@ def _copy_stdin(target: Any, kept: Any) -> None:
             target.flush()
 
 
-def _kill(process: subprocess.Popen[bytes] | ForkedProcess) -> None:
-    """End a process and those that it started."""
+def _kill(process: subprocess.Popen[bytes] | ForkedProcess, is_launcher: bool) -> None:
+    """End a process and those that it started. A launcher ends its own, which are in sessions of their own."""
+    if is_launcher:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            os.kill(process.pid, signal.SIGTERM)
+            process.wait(_LAUNCHER_S)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -33,16 +33,28 @@ _QUIET_S, _QUIET_CALLS = 60.0, 200
 
 
 class StopRule:
-    """When a run ends: after so many outer calls, at the first one after so many seconds, or when nothing was compiled
-    for so long that nothing more is expected.
+    """When a run ends: after so many outer calls, at the first one after so many seconds, at the first one where an
+    expression is true, or when nothing was compiled for so long that nothing more is expected.
     """
 
-    def __init__(self, calls: int | None, seconds: float | None, when_quiet: bool):
+    def __init__(self, calls: int | None, seconds: float | None, until: str | None, when_quiet: bool):
         self._calls = calls
         self._seconds = seconds
+        self._until = compile(until, "--until", "eval") if until is not None else None
         self._when_quiet = when_quiet
         self._begin = time.monotonic()
         self._graphs = self._last = self._longest_gap = 0
+
+    def ends_before(self, caller: types.FrameType) -> bool:
+        """True if the expression is true in the function that makes a call. It is false where it cannot be evaluated:
+        other functions have other names.
+        """
+        if self._until is None:
+            return False
+        try:
+            return bool(eval(self._until, caller.f_globals, caller.f_locals))
+        except Exception:
+            return False
 
     def ends_at(self, call: int) -> bool:
         """True if this call is the last one."""
@@ -96,6 +108,8 @@ class CallObserver:
         def call_observed(*args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "is_inside", False) or os.getpid() != self._owner:
                 return compiled(*args, **kwargs)
+            if self._rule.ends_before(sys._getframe(1)):
+                self._end_process()
             self._inside.is_inside = True
             begin, before = time.time_ns(), time.perf_counter_ns()
             try:

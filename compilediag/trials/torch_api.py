@@ -32,6 +32,13 @@ def find_config(key: str) -> Any:
     return owner
 
 
+def parse_launch(words: list[str]) -> Any:
+    """The arguments of torchrun, as its own parser reads them."""
+    from torch.distributed.run import get_args_parser
+
+    return get_args_parser().parse_args(words)
+
+
 def has_gpu() -> bool:
     """True if torch can use a GPU."""
     torch = sys.modules.get("torch")

@@ -104,6 +104,9 @@ def _run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[
     `prepare` finds the program of the job, of which some files are edited, and gives what runs it.
     """
     job = json.loads(Path(job_file).read_text())
+    rank = os.environ.get("RANK", "0")
+    if job["is_launched"] and rank != "0":
+        job["folder"] = _leave(Path(job["folder"]) / f"rank-{int(rank)}")
     result = RunResult(Path(job["folder"]))
     files = {file: EditedSource(text, tuple(lines)) for file, (text, lines) in job["files"].items()}
     try:
@@ -113,7 +116,9 @@ def _run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[
         if job["backend"]:
             use_backend(job["backend"])
         if job["observes"]:
-            result.observe_calls(StopRule(job["stop_after"], job["stop_after_s"], job["stops_when_quiet"]))
+            result.observe_calls(
+                StopRule(job["stop_after"], job["stop_after_s"], job["stop_until"], job["stops_when_quiet"])
+            )
         begin(os.path.join(job["folder"], "run.cdiag"), job["detail"], [])
     except CompilediagError as error:
         result.note_problem(str(error))
@@ -122,6 +127,14 @@ def _run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[
     atexit.register(_finish, result, os.getpid())
     run(result)
     return 0
+
+
+def _leave(folder: Path) -> str:
+    """Make a folder for what is not read, and print nothing from now on."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return str(folder)
 
 
 def is_torchs(error: BaseException) -> bool:

@@ -139,6 +139,100 @@ def test_a_change_of_what_the_program_computes_is_rejected(fix, script, text, sa
     assert any(said in (attempt["objection"] or "") for attempt in found["tried"])
 
 
+#: What is kept moves to the two calls; what a branch on a tensor chooses is chosen by torch.
+KEEPS = """
+import torch
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def forward(self, x):
+        self.sizes.append(x.shape[0])
+        if x.sum().item() > 4:
+            x = x / 2
+        return x * 3
+
+model = Scale()
+scale = torch.compile(model, backend="eager", dynamic=True)
+batches = [torch.ones(n) for n in (3, 4, 5)]
+for batch in batches:
+    print(float(scale(batch).sum()))
+x = torch.ones(6)
+y = scale(x)
+print(float(y.sum()), model.sizes)
+"""
+KEPT = """
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def forward(self, x):
+        x = torch.where(x.sum() > 4, x / 2, x)
+        return x * 3
+
+model = Scale()
+scale = torch.compile(model, backend="eager", dynamic=True)
+batches = [torch.ones(n) for n in (3, 4, 5)]
+for batch in batches:
+    scale.sizes.append(batch.shape[0])
+    print(float(scale(batch).sum()))
+x = torch.ones(6)
+scale.sizes.append(x.shape[0])
+y = scale(x)
+print(float(y.sum()), model.sizes)
+"""
+#: Each block has another number, which it could compute once.
+DEPTHS = """
+import math
+import torch
+
+class Block(torch.nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.depth = depth
+
+    def forward(self, x):
+        return x / math.sqrt(self.depth + 1)
+
+blocks = [torch.compile(Block(depth), backend="eager") for depth in range(4)]
+x = torch.ones(4)
+for block in blocks:
+    x = block(x)
+print(float(x.sum()))
+"""
+PRINTS_INSIDE = """
+import torch
+
+@torch.compile(backend="eager")
+def double(x):
+    y = x * 2
+    print("doubled")
+    return y + 1
+
+print(float(double(torch.ones(3)).sum()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "lines"),
+    [
+        (KEEPS, "code", KEPT),
+        (DEPTHS, "tensor", "        return x / self.depth_value\n"),
+        (PRINTS_INSIDE, "settings", "torch._dynamo.config.reorderable_logging_functions.add(print)\n"),
+    ],
+    ids=["a statement and a branch", "a number of a module", "print"],
+)
+def test_what_the_code_does_is_changed_where_it_stays_the_same(fix, script, text, kinds, lines):
+    path = script(text)
+    found = fix("--fast", "--write", "--allow", kinds, "train.py")
+    assert found["exit_code"] == 0, found["left"]
+    assert (found["search"]["after"]["recompiles"], found["search"]["after"]["graph_breaks"]) == (0, 0)
+    assert lines in path.read_text()
+
+
 #: Recompiles in the first calls only; each run appends how many calls it made.
 LONG = """
 import atexit, os
@@ -211,6 +305,7 @@ def test_an_interrupt_prints_the_best_so_far(script, tmp_path):
             ["--allow", "magic", "train.py"],
             "there is no kind 'magic'; the kinds are dynamic, marks, settings, tensor, isolate, code\n",
         ),
+        (["--until", "n ==", "train.py"], "'n ==' is no expression: invalid syntax\n"),
         (["--max-runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
     ],
 )
@@ -275,17 +370,65 @@ subprocess.run([sys.executable, "train.py"], check=True)
 """
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["spawn.py"],
-        ["launch.py"],
-        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "train.py"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [["spawn.py"], ["launch.py"]])
 def test_a_program_whose_child_processes_compile_cannot_be_tried(fix, script, arguments):
     script(SPAWN, "spawn.py")
     script(LAUNCH, "launch.py")
     script(TWO_CAUSES)
     found = fix(*arguments)
     assert found["exit_code"] == 3 and not found["changes"] and "\n" not in found["problem"]
+
+
+RANKS = """
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 4))
+torch.nn.init.ones_(model.module.weight)
+
+@torch.compile(backend="eager", dynamic=False)
+def scale(x):
+    return x / x.shape[0]
+
+for step in range(int(sys.argv[1])):
+    loss = model(scale(torch.ones(2 + min(step, 3) + dist.get_rank(), 4))).square().mean()
+    loss.backward()
+    with open(f"steps-{dist.get_rank()}.txt", "a") as file:
+        file.write(f"{os.getpid()} ")
+print("loss", float(loss))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("launcher", [["torchrun"], ["-m", "torch.distributed.run"]])
+def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, script, tmp_path, launcher):
+    path = script(RANKS)
+    found = fix(
+        "--fast", "--write", "--max-runs", "8", *launcher, "--standalone", "--nproc-per-node", "2", "train.py", "60"
+    )
+    assert found["exit_code"] == 0, found
+    assert (found["search"]["before"]["recompiles"], found["search"]["after"]["recompiles"]) == (3, 0)
+    assert "dynamic=False" not in path.read_text()
+    steps = [(tmp_path / f"steps-{rank}.txt").read_text().split() for rank in range(2)]
+    counts = [sorted(map(rank.count, dict.fromkeys(rank))) for rank in steps]
+    assert counts[0] == counts[1] and counts[0][-1] == 60 and len(counts[0]) == found["runs"]
+
+
+def test_runs_end_where_an_expression_is_true(fix, script, tmp_path):
+    script(LONG)
+    found = fix("--fast", "--until", "n == 3", "train.py")
+    assert found["search"]["after"]["recompiles"] == 0
+    pids = (tmp_path / "calls.txt").read_text().split()
+    # The first run ends before the call, the others within the last one before it.
+    assert {pids.count(pid) for pid in pids} == {2, 3} and found["notes"]
+
+
+def test_runs_side_by_side_find_the_same_change(fix, script):
+    script(TWO_CAUSES)
+    one, several = (fix("--fast", "--jobs", jobs, "train.py") for jobs in ("1", "3"))
+    assert several["patch"] == one["patch"] and several["left"] == one["left"]
+    assert several["search"] == {**one["search"], **several["search"]}

@@ -9,7 +9,7 @@ import torch
 
 from compilediag.cli.doctor_command import FOUND, describe_support
 from tests.inside import main, probe_all
-from tests.scripts import load_script
+from tests.loading import load_script
 from tests.version_scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]

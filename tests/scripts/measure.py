@@ -19,6 +19,7 @@ import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 #: What torch writes with TORCH_LOGS=recompiles: one line per recompile, the one that meets the limit included.
@@ -61,6 +62,7 @@ class Truth:
     left: str
     expected: str
     wrong: str
+    not_reached: str = ""
 
     @property
     def folder(self) -> Path:
@@ -96,6 +98,16 @@ def changed_lines(patch: str) -> int:
             total += max(removed, added)
             removed = added = 0
     return total
+
+
+def reaches_hand(truth: Truth, found: dict[str, Any]) -> bool:
+    """True if what `compilediag fix --json` found does more than the change by hand, or the same with as many lines."""
+    after = found["search"]["after"]
+    counts, by_hand = (
+        (after["graph_breaks"], after["recompiles"]),
+        (truth.graph_breaks_by_hand, truth.recompiles_by_hand),
+    )
+    return counts < by_hand or (counts == by_hand and found["lines"] <= truth.lines_by_hand)
 
 
 def measure(script: Path, arguments: tuple[str, ...] = (), python: str = sys.executable) -> Measurement:

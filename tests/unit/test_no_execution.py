@@ -41,6 +41,7 @@ PROGRAM = "compiles the program that the user asked to run, as Python does"
 OWN_PROCESS = "the bytes come from a process that this one started, over a pipe"
 CONSTANT = "makes a constant of a text; there is no name and no call in its result"
 USERS_SOURCE = "compiles the user's own file with the edits of a plan, in a process for a trial"
+UNTIL = "the expression that the user gave on the command line, `--until EXPR`"
 PROGRAMS_IMPORT = "passes on an import that the program itself makes"
 PARSE_ONLY = "only parses, because of the flag PyCF_ONLY_AST"
 
@@ -55,6 +56,8 @@ ALLOWED = {
     ("diagnosis/source_edits.py", "EditedSource.compile", "compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "_parse_source", "compile"): PARSE_ONLY,
     ("trials/trial_process.py", "import_edited.get_edited_code", ".compile"): USERS_SOURCE,
+    ("trials/observed_calls.py", "StopRule.__init__", "compile"): UNTIL,
+    ("trials/observed_calls.py", "StopRule.ends_before", "eval"): UNTIL,
     ("trials/fork_server.py", "serve", "importlib.import_module"): "what the program's first run imported itself",
     ("trials/torch_api.py", "find_config", "importlib.import_module"): "the modules are a table in settings.py",
     ("diagnosis/source_edits.py", "EditedSource.parse", "compile"): PARSE_ONLY,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripts import load_script
+from tests.loading import load_script
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOUND = json.loads((DOCS / "torch_internals.json").read_text())["versions"]

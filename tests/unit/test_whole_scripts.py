@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripts import load_script
+from tests.loading import load_script
 
 measure = load_script(Path(__file__).resolve().parents[1] / "scripts" / "measure.py")
 TRUTH = measure.read_truth()

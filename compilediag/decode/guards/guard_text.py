@@ -30,7 +30,8 @@ _STACK = "User stack trace:\n"
 _STRING_OR_COMMENT = re.compile(rf"{STRING}|\s+# ", re.S)
 #: Where a text is too long to look at all of it: the comment after the end of a constant.
 _COMMENT_AT_END = re.compile(r"""(?<=['"\])}])\s+# """)
-_PLACE = re.compile(r"  # (?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
+#: In parentheses if the line is torch's own.
+_PLACE = re.compile(r"  # \(?(?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
 _HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
 _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
 #: Most characters of expected and actual, which are shown in one line; `text` has all of them.

@@ -164,7 +164,12 @@ def is_specialized(cause: Cause) -> bool:
     """True if code needed the number itself, so that an entry is valid for one value even if it is dynamic."""
     if cause.facts.value_need is not None and cause.facts.value_need.value not in ZERO_ONE:
         return True
-    return cause.is_still_static or _needs_number(cause)
+    return cause.is_still_static or _needs_number(cause) or any(_fixes_float(cause, bound) for bound in cause.bounds)
+
+
+def _fixes_float(cause: Cause, bound: str) -> bool:
+    """True for `1.0 + clip == 1.2`: what torch calculates with a float became a constant, which is no branch."""
+    return "==" in bound and list_types(cause) == {"float"}
 
 
 def _explain_kept(cause: Cause) -> str:
@@ -222,7 +227,9 @@ def is_branch(cause: Cause) -> bool:
     """True if code compared the number, so that an entry is valid for a range of values."""
     if len(cause.facts.exclusions) >= len(cause.seen or cause.recompiles):
         return True
-    return any(not NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
+    return any(
+        not NUMBER.fullmatch(bound) and bound != ">= 2" and not _fixes_float(cause, bound) for bound in cause.bounds
+    )
 
 
 def _write_condition(cause: Cause) -> str:
