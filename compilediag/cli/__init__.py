@@ -17,13 +17,13 @@ import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
 
-from .check_command import CheckCommand
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
 from .live_command import LiveCommand
 from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
 from .session_commands import (
+    CheckCommand,
     DiffCommand,
     ExampleCommand,
     ExportCommand,

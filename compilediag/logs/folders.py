@@ -23,9 +23,9 @@ from ..errors import CompilediagError, NotASession
 from ..events import SourceStatus
 from ..storage.data import SessionData
 from ..storage.merging import CopiedPart, add_news
-from ..storage.run_identity import identify_process, is_of_this_machine, is_recorded_elsewhere, is_this_process
 from ..storage.session_files import remove_temporary, temporary_file
 from ..storage.store import States, Store
+from ..system.program import identify_process, is_of_this_machine, is_recorded_elsewhere, is_this_process
 from ..version import __version__
 from .log_session import MARKS
 

@@ -18,10 +18,10 @@ from typing import Any
 from ..errors import CompilediagError
 from ..events import RankMember
 from ..storage.merging import add_part
-from ..storage.run_identity import BOOT, identify_process
 from ..storage.session_files import SESSION_FILE, remove, temporary_file
 from ..storage.store import Store
 from ..system.files import check_output, make_absolute
+from ..system.program import BOOT, identify_process
 from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, ProgressBar, find_logs, separate_copies

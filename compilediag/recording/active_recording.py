@@ -26,7 +26,6 @@ from .. import sources
 from ..errors import CompilediagError
 from ..sources.hooks import own_errors
 from ..storage.recorded_data import RecordedData
-from ..storage.run_identity import identify_process
 from ..storage.session_files import (
     OF_THE_PATH,
     SESSION_FILE,
@@ -42,7 +41,7 @@ from ..system import clock, own_log
 from ..system.files import check_replaceable, make_absolute
 from ..system.interrupts import finish, ignore, pass_on
 from ..system.program import META_KEY as PROGRAM
-from ..system.program import describe_program, list_library_folders, program_name
+from ..system.program import describe_program, identify_process, list_library_folders, program_name
 from ..version import __version__
 from .recorder import Recorder, WriterStatus
 

@@ -21,6 +21,7 @@ from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
 from ..system import own_log
 from ..system.interrupts import finish, ignore, pass_on
+from ..system.program import is_recorded_elsewhere
 from .cells import is_process_id, read_facts, read_state
 from .guarded_connection import (
     STATEMENTS,
@@ -34,7 +35,6 @@ from .guarded_connection import (
     read_schema,
 )
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
-from .run_identity import is_recorded_elsewhere
 from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove
 from .texts import deflate
 

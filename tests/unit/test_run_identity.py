@@ -8,8 +8,8 @@ import pytest
 
 import compilediag as cd
 from compilediag.recording.active_recording import is_recorded_by_another
-from compilediag.storage.run_identity import BOOT, HOST, STARTED, identify_process, is_running
 from compilediag.storage.store import Store
+from compilediag.system.program import BOOT, HOST, STARTED, identify_process, is_running
 
 from .log_builder import string
 from .session_builder import META
@@ -18,7 +18,7 @@ from .session_builder import META
 RUN = """
 import sys
 from pathlib import Path
-from compilediag.storage.run_identity import identify_process
+from compilediag.system.program import identify_process
 from compilediag.storage.store import Store
 
 Store.create(Path(sys.argv[1]), {"created_ns": 1, "stopped_ns": None, "detail": "full", **identify_process()})
