@@ -9,12 +9,14 @@ from typing import Any
 
 from compilediag import sources
 from compilediag.recording import active_recording
-from compilediag.recording.recorder import Recorder
+from compilediag.recording import recorder as recorder_module
+from compilediag.recording.recorder import Recorder, WriterStatus
 from compilediag.sources.hooks import late_imports, own_errors, patches
 from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName
+from compilediag.storage import session_writer
 from compilediag.storage.recorded_data import RecordedData
 from compilediag.storage.store import Store
-from compilediag.views import page_json
+from compilediag.views import esm, page_json
 from compilediag.views.model import ViewModel
 from compilediag.views.patches import QUIET_S, Pump, split_patch
 
@@ -27,13 +29,16 @@ __all__ = [
     "Store",
     "TorchName",
     "ViewModel",
+    "WriterStatus",
     "answer_export",
     "attach",
     "end_recordings",
     "error_listeners",
+    "esm",
     "find_recorder",
     "find_source",
     "format_status",
+    "list_commands",
     "list_hooks",
     "list_late_imports",
     "list_locks",
@@ -45,6 +50,8 @@ __all__ = [
     "make_record",
     "probe_all",
     "read_rank",
+    "recorder_module",
+    "session_writer",
     "split_patch",
     "to_page_json",
 ]
@@ -70,6 +77,13 @@ def main(arguments: Collection[str]) -> int:
     from compilediag.cli import main
 
     return main([str(argument) for argument in arguments])
+
+
+def list_commands() -> list[Any]:
+    """All commands, each with its name, its help and the arguments that it takes."""
+    from compilediag.cli import COMMANDS
+
+    return list(COMMANDS)
 
 
 def make_record(session: Any) -> dict[str, str]:

@@ -29,10 +29,7 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
-from compilediag.recording.recorder import Recorder
-from compilediag.storage.recorded_data import RecordedData
-from compilediag.views import esm, page_json
-from tests.inside import ViewModel
+from tests.inside import RecordedData, Recorder, ViewModel, esm, to_page_json
 from tests.unit.tables_builder import add_keys
 
 ARGS = [
@@ -264,7 +261,7 @@ def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
 
 def host_widget(place: Page | Frame, snapshot: dict[str, Any] | None, **traits: Any) -> None:
     """Put the widget into an empty page or frame, as a notebook does."""
-    traits["snapshot"] = None if snapshot is None else page_json.dumps(snapshot)
+    traits["snapshot"] = None if snapshot is None else to_page_json(snapshot)
     place.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), traits])
 
 
@@ -286,7 +283,7 @@ def deliver() -> Callable[..., None]:
 
 
 def send_patch(page: Page, patch: dict[str, Any], slow_by_s: float = 0) -> None:
-    message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
+    message = {"type": "patch", "patch": to_page_json(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
     page.evaluate("(message) => window.host.deliver(message)", message)
 
 

@@ -12,10 +12,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from compilediag.cli import live_command, main
+from compilediag.cli import live_command
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.storage.session_files import is_session
+from tests.inside import main
 
 from ..unit.every_view import list_views
 from .spoilt_values import NAME
@@ -124,7 +124,7 @@ def _show_views(arguments):
     """Print what the methods of a session return, and which of them end in anything but a result or one line."""
     file = Path(arguments[1])
     try:
-        session, views = list_views(file, file.parent) if is_session(file) else (None, {})
+        session, views = list_views(file, file.parent) if file.suffix == ".cdiag" else (None, {})
     except CompilediagError as error:
         print(f"compilediag: {error}", file=sys.stderr)
         return 2

@@ -2,14 +2,10 @@
 
 import gzip
 import hashlib
-import io
 import json
 from pathlib import Path
 
 import compilediag as cd
-from compilediag.decode.records.trace_log import read_records
-from compilediag.logs.log_decoder import LogDecoder
-from compilediag.logs.log_files import LogFile
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "torch-2.13.log.gz"
 #: 2024-03-05 10:00:00 UTC; the stamps of records are in a zone two hours east of it.
@@ -79,25 +75,6 @@ def reasons(payload, compile_id="0/1", **details):
 def compile_(compile_id="0/0", at=0.0, **details):
     """All that a log has of one compile, at least."""
     return start(at, compile_id=compile_id, **details) + metrics(at + 1, compile_id=compile_id, **details)
-
-
-class Bytes(io.BytesIO):
-    """A log in memory, as a LogStream."""
-
-    stopped = None
-
-    @property
-    def position(self):
-        return self.tell()
-
-
-def decode(data, changed_ns=BEGIN_US * 1000):
-    """(items, tally) of a log's bytes or text."""
-    data = data.encode() if isinstance(data, str) else data
-    log = LogFile(Path("dedicated_log_torch_trace_x.log"), len(data), changed_ns)
-    decoder = LogDecoder(log, read_records(Bytes(data)))
-    owned = [(item, pid, rank) for items, pid, rank in decoder.decode() for item in items]
-    return owned, decoder.tally
 
 
 def read_log(folder, text, **options):

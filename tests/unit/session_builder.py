@@ -1,5 +1,8 @@
 """Sessions for tests: events go through the real recorder into a real file, and no torch is needed."""
 
+import re
+from pathlib import Path
+
 import compilediag as cd
 from compilediag.events import SourceStatus
 from tests import inside
@@ -14,6 +17,20 @@ META = {
     "created_ns": SECOND,
     "stopped_ns": None,
 }
+
+
+def read_documented():
+    """table -> column -> dtype of pandas, in the order of the DataFrame, as docs/tables.md has them."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "tables.md").read_text()
+    head, *parts = re.split(r"^## `(\w+)`.*$", text, flags=re.M)
+    row = re.compile(r"^\| `(\w+)` \| ([^|]*?)(?:, \w+)? \|", re.M)
+    common, *sections = (
+        {name: dtype.replace("json", "object") for name, dtype in row.findall(part.partition("\n#")[0])}
+        for part in ("\n" + head.partition("\n")[2], *parts[1::2])
+    )
+    tables = dict(zip(parts[::2], sections, strict=True))
+    first = {"compile_id": common.pop("compile_id")}
+    return {name: own if name == "events" else {**first, **own, **common} for name, own in tables.items()}
 
 
 class Feed:

@@ -1,10 +1,11 @@
 """What entries cost and what their calls have won: the rules, on small tables."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from compilediag.diagnosis import break_even, diagnose, sum_calls
-from compilediag.diagnosis.rules.break_even import CallTally, EntryWorth
 from compilediag.events import Calls, Compile, RowList
 from tests.unit.tables_builder import SECOND, called, compiled, source, tables
 
@@ -19,25 +20,27 @@ def frame(*events):
     return break_even(tables(*events, COUNTING)).set_index("compile_id")
 
 
+def calls(count, **times):
+    return replace(called("compiled", 0), count=count, **times)
+
+
 def test_a_mean_leaves_out_the_first_call_which_sets_up_what_the_others_find():
-    tally = CallTally()
-    tally.add(Calls(time_ns=1, count=2, timed=2, total_s=1.2, min_s=0.2, first_s=1.0))
-    assert (tally.calls, tally.mean_s, tally.min_s, tally.first_s) == (2, pytest.approx(0.2), 0.2, 1.0)
-    tally.add(Calls(time_ns=1, count=2, timed=1, total_s=0.1, min_s=0.1, first_s=None))
-    assert (tally.calls, tally.timed, tally.mean_s, tally.min_s) == (4, 3, pytest.approx(0.15), 0.1)
-    once = CallTally()
-    once.add(Calls(time_ns=1, count=1, timed=1, total_s=1.0, min_s=1.0, first_s=1.0))
-    assert once.mean_s == 1.0 and CallTally().mean_s is None
+    first = calls(2, timed=2, total_s=1.2, min_s=0.2, first_s=1.0)
+    columns = ["calls", "first_s", "mean_s"]
+    assert frame(entry(1), first).loc["0/1", columns].tolist() == [2, 1.0, pytest.approx(0.2)]
+    both = frame(entry(1), first, calls(2, timed=1, total_s=0.1, min_s=0.1))
+    assert both.loc["0/1", columns].tolist() == [4, 1.0, pytest.approx(0.15)]
+    once = frame(entry(1), calls(1, timed=1, total_s=1.0, min_s=1.0, first_s=1.0))
+    assert once.loc["0/1", columns].tolist() == [1, 1.0, 1.0]
 
 
 def test_calls_that_raised_are_counted_and_not_timed():
-    tally = CallTally()
-    tally.add(Calls(time_ns=1, count=3, timed=0, total_s=None, min_s=None, first_s=None))
-    assert (tally.calls, tally.mean_s) == (3, None)
+    found = frame(entry(1), calls(3, timed=0)).loc["0/1"]
+    assert found["calls"] == 3 and found[["first_s", "mean_s"]].isna().all()
 
 
 @pytest.mark.parametrize(
-    ("paid", "mean", "eager", "won", "calls"),
+    ("paid", "mean", "eager", "won", "pays_off"),
     [
         (2.0, 0.01, 0.03, 0.2, 100),
         (2.11, 0.01, 0.03, 0.2, 106),
@@ -48,10 +51,13 @@ def test_calls_that_raised_are_counted_and_not_timed():
         (2.0, None, 0.03, None, None),
     ],
 )
-def test_what_an_entry_has_won_and_when_that_has_paid(paid, mean, eager, won, calls):
-    worth = EntryWorth(paid, 10, mean, eager)
-    assert worth.won_s == (None if won is None else pytest.approx(won))
-    assert worth.break_even == calls
+def test_what_an_entry_has_won_and_when_that_has_paid(paid, mean, eager, won, pays_off):
+    timed = {} if mean is None else {"timed": 10, "total_s": 10 * mean, "min_s": mean}
+    events = [entry(1, duration_s=paid), calls(10, **timed)]
+    events += [] if eager is None else [called("eager", 10, 2, each=eager)]
+    found = frame(*events).loc["0/1"]
+    assert (None if pd.isna(found["won_s"]) else found["won_s"]) == (None if won is None else pytest.approx(won))
+    assert (None if pd.isna(found["break_even"]) else found["break_even"]) == pays_off
 
 
 def test_each_entry_has_its_cost_and_its_calls():

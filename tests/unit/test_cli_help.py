@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from compilediag.cli import COMMANDS, main
+from tests.inside import list_commands, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.fixture(params=COMMANDS, ids=lambda command: command.name)
+@pytest.fixture(params=list_commands(), ids=lambda command: command.name)
 def command(request):
     return request.param
 
@@ -51,7 +51,7 @@ def test_the_list_of_commands_has_a_line_for_each(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    for command in COMMANDS:
+    for command in list_commands():
         assert f"{command.name} {command.__doc__.partition('.')[0]}" in shown
 
 
@@ -77,7 +77,7 @@ def test_the_documentation_has_every_command_and_option(command):
 
 
 def test_no_command_is_documented_that_does_not_exist():
-    known = {command.name for command in COMMANDS}
+    known = {command.name for command in list_commands()}
     for page in PAGES:
         code = "\n".join(re.findall(r"^```\w*\n(.*?)^```", page.read_text(), re.M | re.S))
         for name in re.findall(r"^(?:\$ )?compilediag ([a-z]+)\b", code, re.M):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compilediag.cli import main
+from tests.inside import main
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, sizes
 

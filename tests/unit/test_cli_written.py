@@ -10,9 +10,9 @@ import sqlite3
 import pandas as pd
 import pytest
 
-from compilediag.cli import COMMANDS, main
+import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.session import load
+from tests.inside import list_commands, main
 
 from .log_builder import compile_
 from .session_builder import saved
@@ -97,7 +97,7 @@ def fill(tmp_path):
 
 def test_every_command_that_writes_is_in_the_table():
     found = set()
-    for command in COMMANDS:
+    for command in list_commands():
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
         options = {option for action in parser._actions for option in action.option_strings}
@@ -144,7 +144,7 @@ def test_no_command_replaces_what_another_one_writes(name, fill):
 
 def test_python_refuses_the_same(fill, tmp_path):
     (tmp_path / "train.py").write_text("mine")
-    session = load(fill("report -o")[0][1])
+    session = cd.load(fill("report -o")[0][1])
     for write in (session.report, session.warmup, session.export, session.save):
         with pytest.raises(CompilediagError, match="already exists and is not"):
             write(tmp_path / "train.py")

@@ -4,16 +4,8 @@ import json
 
 import pytest
 
-from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.plan import make_plan
-from compilediag.diagnosis.rules.costs import (
-    COST_KINDS,
-    NO_BACKWARD,
-    find_compile_costs,
-    find_repeated_time,
-)
 from compilediag.events import KernelCompile, Phase, SourceStatus
-from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup, tables
+from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup
 
 BLOCKS = {"class": "Block", "module": "model", "path": "L['self'].layers.0", "count": 10, "ops": 20, "graph_ops": 200}
 WATCHED = [
@@ -46,19 +38,22 @@ def inner(outcome, at=5, **more):
     return lookup(outcome, cache="fx_graph", compile_id="0/0", time_ns=at * SECOND, **more)
 
 
-def find_costs(*events, watched=WATCHED):
-    return {cost.kind: cost for cost in find_compile_costs(tables(*events, *watched))}
+@pytest.fixture
+def find_costs(session_of):
+    """`find_costs(*events)`: kind -> cost, as the plan lists them."""
+    return lambda *events, watched=WATCHED: {cost.kind: cost for cost in session_of(*events, *watched).plan().costs}
 
 
-def find_time(*events, watched=WATCHED):
-    (time,) = find_repeated_time(tables(*events, *watched))
-    return time
+@pytest.fixture
+def find_again(find_costs):
+    """`find_again(*events)`: the cost of the next process."""
+    return lambda *events, **options: find_costs(*events, **options)["next_process"]
 
 
 # The next process
 
 
-def test_a_stored_entry_leaves_dynamo_and_the_key():
+def test_a_stored_entry_leaves_dynamo_and_the_key(find_costs):
     rows = [outer("miss", duration_s=0.5), inner("miss"), inner("saved"), outer("saved", action="store")]
     cost = find_costs(forward(), backward(), *rows)["next_process"]
     assert cost.what == "The next process pays 2.5 s of these 30.0 s again: Dynamo 2.0 s, cache keys 500 ms"
@@ -66,12 +61,12 @@ def test_a_stored_entry_leaves_dynamo_and_the_key():
     assert cost.details == ("forward (model.py:30): 2.5 s of 30.0 s again: Dynamo 2.0 s, cache keys 500 ms",)
 
 
-def test_what_a_hit_took_is_paid_again():
-    time = find_time(forward(duration_s=5.0, dynamo_s=5.0, aot_s=3.0, inductor_s=None), outer("hit"))
-    assert (time.dynamo_s, time.loading_s, time.again_s) == (2.0, 3.0, 5.0)
+def test_what_a_hit_took_is_paid_again(find_again):
+    cost = find_again(forward(duration_s=5.0, dynamo_s=5.0, aot_s=3.0, inductor_s=None), outer("hit"))
+    assert cost.seconds == 5.0 and "again: Dynamo 2.0 s, loading cached graphs 3.0 s" in cost.what
 
 
-def test_what_caches_saved_is_said():
+def test_what_caches_saved_is_said(find_costs):
     loaded = forward(duration_s=5.0, dynamo_s=5.0, aot_s=3.0, inductor_s=None, blocks=BLOCKS)
     found = find_costs(loaded, outer("hit", saved_s=17.0))
     assert found["next_process"].what.endswith(
@@ -80,47 +75,46 @@ def test_what_caches_saved_is_said():
     assert "repeated_blocks" not in found  # Nothing was compiled.
 
 
-def test_without_an_outer_entry_aotautograd_is_paid_and_inductor_is_found():
+def test_without_an_outer_entry_aotautograd_is_paid_and_inductor_is_found(find_again):
     reason = "Unsupported autograd function"
     rows = [outer("bypass", reason=reason), inner("saved"), inner("saved", at=42)]
-    time = find_time(forward(), backward(), *rows)
-    assert dict(time.uncached) == {reason: pytest.approx(3.0 + 1.0)}
-    cost = find_costs(forward(), backward(), *rows)["next_process"]
+    cost = find_again(forward(), backward(), *rows)
     assert cost.seconds == pytest.approx(6.0) and cost.advice.startswith(f"4.0 s: {reason}.")
 
 
-def test_a_graph_in_no_cache_is_paid_without_its_kernels():
+def test_a_graph_in_no_cache_is_paid_without_its_kernels(find_again):
     rows = [outer("bypass", reason="outer"), inner("bypass", reason="inner")]
-    assert dict(find_time(forward(), *rows).uncached) == {"outer": pytest.approx(3.0), "inner": pytest.approx(10.0)}
+    cost = find_again(forward(), *rows)
+    assert cost.seconds == pytest.approx(2.0 + 3.0 + 10.0)
+    assert "3.0 s: outer." in cost.advice and "10.0 s: inner." in cost.advice
 
 
-def test_an_entry_that_waits_for_its_backward_is_not_stored():
-    time = find_time(forward(), outer("miss"), inner("saved"))
-    assert dict(time.uncached) == {NO_BACKWARD: pytest.approx(3.0)}
-    assert "torch.no_grad()" in find_costs(forward(), outer("miss"), inner("saved"))["next_process"].advice
+def test_an_entry_that_waits_for_its_backward_is_not_stored(find_again):
+    cost = find_again(forward(), outer("miss"), inner("saved"))
+    assert cost.seconds == pytest.approx(2.0 + 3.0) and "torch.no_grad()" in cost.advice
 
 
-def test_a_backend_without_a_cache_is_paid_whole():
-    time = find_time(forward(backend="aot_eager", inductor_s=None))
-    assert dict(time.uncached) == {'the backend "aot_eager" has no cache': 18.0} and time.again_s == 20.0
+def test_a_backend_without_a_cache_is_paid_whole(find_again):
+    cost = find_again(forward(backend="aot_eager", inductor_s=None))
+    assert cost.seconds == 20.0 and '18.0 s: the backend "aot_eager" has no cache.' in cost.advice
 
 
-def test_a_failed_compile_is_paid_again():
-    assert find_time(forward(outcome="failed", inductor_s=None)).again_s == 20.0
+def test_a_failed_compile_is_paid_again(find_again):
+    assert find_again(forward(outcome="failed", inductor_s=None)).seconds == 20.0
 
 
-def test_logs_have_no_stores_so_a_miss_counts_as_kept():
-    assert find_time(forward(), outer("miss"), watched=WATCHED[:2]).again_s == 2.0
+def test_logs_have_no_stores_so_a_miss_counts_as_kept(find_again):
+    assert find_again(forward(), outer("miss"), watched=WATCHED[:2]).seconds == 2.0
 
 
-def test_nothing_is_said_without_lookups():
+def test_nothing_is_said_without_lookups(find_costs):
     assert "next_process" not in find_costs(forward(), watched=WATCHED[:1])
 
 
 # Identical blocks
 
 
-def test_identical_blocks_save_all_but_one_of_what_grows_with_the_graph():
+def test_identical_blocks_save_all_but_one_of_what_grows_with_the_graph(find_costs):
     cost = find_costs(forward(blocks=BLOCKS), backward())["repeated_blocks"]
     # 30 s without 6 s of waiting for kernels, nine of ten blocks.
     assert cost.seconds == pytest.approx(24 * 0.9)
@@ -131,7 +125,7 @@ def test_identical_blocks_save_all_but_one_of_what_grows_with_the_graph():
     assert cost.code.splitlines()[:2] == ["for block in model.modules():", '    if type(block).__name__ == "Block":']
 
 
-def test_a_function_with_identical_blocks_is_reported_once_for_all_its_compiles():
+def test_a_function_with_identical_blocks_is_reported_once_for_all_its_compiles(find_costs):
     def make_both(key):
         return forward(compile_id=key, blocks=BLOCKS), backward(compile_id=key)
 
@@ -141,14 +135,14 @@ def test_a_function_with_identical_blocks_is_reported_once_for_all_its_compiles(
     assert "are compiled one by one, 3 times, in 1 min 30 s; compiling one block saves about 1 min 5 s" in cost.what
 
 
-def test_what_a_process_pays_once_is_not_saved():
+def test_what_a_process_pays_once_is_not_saved(find_costs):
     kernel = add_keys(KernelCompile(time_ns=SECOND, compile_id="0/0", name="precompiled header", duration_s=2.0))
     once = [phase("VecISA.check_build", 3.0), phase("inductor_codecache_torch_key", 1.0), kernel]
     cost = find_costs(forward(blocks=BLOCKS), *once)["repeated_blocks"]
     assert cost.seconds == pytest.approx((20 - 5 - 3 - 1 - 2) * 0.9)
 
 
-def test_kernels_that_were_compiled_beside_the_rest_have_to_be_waited_for():
+def test_kernels_that_were_compiled_beside_the_rest_have_to_be_waited_for(find_costs):
     ids = {"compile_id": "0/0", "duration_s": 4.0}
     kernels = [add_keys(KernelCompile(time_ns=at * SECOND, name=f"k{at}", **ids)) for at in (1, 3, 9)]
     # At least one is compiled during 6 s + 4 s, of which 5 s were waited for.
@@ -156,12 +150,12 @@ def test_kernels_that_were_compiled_beside_the_rest_have_to_be_waited_for():
     assert cost.seconds == pytest.approx((20 - 5) * 0.9 - 5)
 
 
-def test_small_savings_are_not_worth_another_structure():
+def test_small_savings_are_not_worth_another_structure(find_costs):
     short = forward(blocks=BLOCKS, duration_s=1.0, dynamo_s=1.0, triton_s=None)
     assert "repeated_blocks" not in find_costs(short)
 
 
-def test_a_graph_that_each_module_compiles_again_is_reported():
+def test_a_graph_that_each_module_compiles_again_is_reported(find_costs):
     sizes = {"graph_ops": 9, "graph_nodes": 12, "graph_inputs": 3}
     rows = [forward(compile_id=f"{n}/0", time_ns=n * SECOND, **sizes) for n in range(4)]
     cost = find_costs(*rows)["repeated_compiles"]
@@ -174,13 +168,13 @@ def test_a_graph_that_each_module_compiles_again_is_reported():
 JOINT = [phase("aot_trace_joint_graph", 4.0), phase("min_cut_rematerialization_partition", 1.0)]
 
 
-def test_a_backward_that_never_ran_is_reported_with_its_part():
+def test_a_backward_that_never_ran_is_reported_with_its_part(find_costs):
     cost = find_costs(forward(), *JOINT)["unused_backward"]
     assert cost.what == "forward (model.py:30): 3.0 s went into a backward that never ran"
     assert cost.seconds == 3.0 and cost.code.startswith("with torch.no_grad():")
 
 
-def test_a_backward_that_ran_or_cannot_be_seen_is_not_reported():
+def test_a_backward_that_ran_or_cannot_be_seen_is_not_reported(find_costs):
     early = phase("compile_fx.<locals>.bw_compiler", 2.0)
     assert "unused_backward" not in find_costs(forward(), backward(), *JOINT)
     assert "unused_backward" not in find_costs(forward(), *JOINT, early)
@@ -191,18 +185,17 @@ def test_a_backward_that_ran_or_cannot_be_seen_is_not_reported():
 # The list
 
 
-def test_the_check_of_the_cpu_is_a_cost():
+def test_the_check_of_the_cpu_is_a_cost(find_costs):
     cost = find_costs(phase("VecISA.check_build", 8.0))["cpu_check"]
     assert cost.seconds == 8.0 and "TORCHINDUCTOR_VEC_ISA_OK" in cost.code
 
 
-def test_the_plan_lists_costs_after_its_steps():
-    events = tables(forward(blocks=BLOCKS), *JOINT, outer("miss"), *WATCHED)
-    plan = make_plan(events)
+def test_the_plan_lists_costs_after_its_steps(session_of):
+    session = session_of(forward(blocks=BLOCKS), *JOINT, outer("miss"), *WATCHED)
+    plan = session.plan()
     assert [cost.kind for cost in plan.costs] == ["next_process", "repeated_blocks", "unused_backward"]
-    assert {cost.kind for cost in plan.costs} <= {*COST_KINDS}
     assert json.loads(json.dumps(plan.to_dict()["costs"]))[1]["place"] == "model.py:30"
     text = str(plan)
     assert text.startswith("Nothing recompiled\nWhere compile time goes:\n- The next process pays")
     assert max(map(len, text.splitlines())) <= 100 and "<pre>for block in model.modules():" in plan._repr_html_()
-    assert diagnose(events) == []  # Costs are no findings: the program has no problem.
+    assert session.findings() == []  # Costs are no findings: the program has no problem.

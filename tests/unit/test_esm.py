@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from compilediag.views import esm
+from tests.inside import esm
 
 FILES = sorted(path.relative_to(esm.STATIC).as_posix() for path in esm.STATIC.rglob("*.js"))
 #: Folder below static/ -> the folders that its files may import from.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compilediag.cli import main
 from compilediag.diagnosis.registry import load_examples
+from tests.inside import main
 from tests.unit.session_builder import page_of, saved
 from tests.unit.tables_builder import compiled, sizes
 

@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
 from compilediag.events import SCHEMA_VERSION, Artifact, Compile, Phase, Recompile
-from compilediag.recording.recorder import Recorder
+from tests.inside import Recorder
 
 from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, recompile

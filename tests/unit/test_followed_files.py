@@ -12,9 +12,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.events import Compile
-from compilediag.recording.recorder import Recorder
-from compilediag.views.model import ViewModel
-from compilediag.views.patches import Pump
+from tests.inside import Pump, Recorder, ViewModel
 
 from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, sizes

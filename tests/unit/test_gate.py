@@ -4,86 +4,111 @@ import gzip
 
 import pytest
 
-from compilediag.diagnosis.gate import Broken, Limits, check
-from compilediag.diagnosis.rules.coverage import FEEDS
+from compilediag.diagnosis import FEEDS
 from compilediag.events import Compile, GraphBreak, SourceStatus
-from compilediag.views.totals import compute_totals, describe_totals
+from tests.inside import main
 
 from .log_builder import GOLDEN, artifact, compile_
 from .session_builder import saved
-from .tables_builder import FORWARD, SECOND, called, recompile, tables
+from .tables_builder import FORWARD, SECOND, called, recompile
 
 NAMES = sorted({name for names in FEEDS.values() for name in names})
 
 
-def session(*events, off=()):
-    states = [
-        SourceStatus(time_ns=SECOND, name=n, status="failed" if n in off else "active", reason="it broke")
-        for n in NAMES
-    ]
-    return tables(*events, *states)
+@pytest.fixture
+def session(session_of):
+    """`session(*events)`: the file of a session in which every source but `off` was active."""
+
+    def make(*events, off=()):
+        states = [
+            SourceStatus(time_ns=SECOND, name=n, status="failed" if n in off else "active", reason="it broke")
+            for n in NAMES
+        ]
+        return session_of(*events, *states).path
+
+    return make
+
+
+@pytest.fixture
+def check(capsys):
+    """`check(file, *options)`: the totals, and {what is broken: its causes}."""
+
+    def run(file, *options):
+        code = main(["check", file, *options])
+        head, *lines = capsys.readouterr().out.splitlines()
+        state, _, totals = head.removeprefix("compilediag check: ").partition(": ")
+        broken = {}
+        for line in lines:
+            if line.startswith("  "):
+                broken[[*broken][-1]].append(line.strip())
+            else:
+                broken[line] = []
+        assert (code, state) == ((1, "FAILED") if broken else (0, "passed"))
+        return totals, broken
+
+    return run
 
 
 def compiled(**more):
     return Compile(time_ns=SECOND, duration_s=2.0, **{**FORWARD, "outcome": "ok", **more})
 
 
-def titles(*args, **limits):
-    return [broken.title for broken in check(session(*args), Limits(**limits))]
+ALL = ("--max-recompiles", 1, "--max-compile-s", 2.0, "--max-graph-breaks", 0, "--no-silent-eager")
 
 
-def test_a_session_within_its_limits_passes():
-    events = [compiled(), recompile("n", "value", "1", "2")]
-    limits = {"max_recompiles": 1, "max_compile_s": 2.0, "max_graph_breaks": 0, "no_silent_eager": True}
-    assert titles(*events, **limits) == [] and titles(*events) == []
-    assert (
-        describe_totals(compute_totals(session(*events))) == "1 compile, 1 recompile, 0 graph breaks, 2.0 s compiling"
-    )
+def test_a_session_within_its_limits_passes(session, check):
+    file = session(compiled(), recompile("n", "value", "1", "2"))
+    assert check(file, *ALL) == ("1 compile, 1 recompile, 0 graph breaks, 2.0 s compiling", {})
 
 
-def test_each_limit_is_broken_with_its_causes():
+def test_each_limit_is_broken_with_its_causes(session, check):
     broken = GraphBreak(time_ns=SECOND, reason="why", user_file="/m.py", user_line=3, user_code="print(x)")
     events = [compiled(), compiled(limit="recompile_limit", outcome="skipped"), broken]
     events += [recompile("n", "value", str(n), str(n + 1), n) for n in range(1, 4)]
-    limits = Limits(max_recompiles=2, max_compile_s=3.5, max_graph_breaks=0, no_silent_eager=True)
-    recompiled, slow, breaks, eager = check(session(*events), limits)
-    assert recompiled.title == "3 recompiles, at most 2 allowed:" and "n was 1, then 2, 3, 4" in recompiled.causes[0]
-    assert slow.title == "4.0 s compiling, at most 3.5 s allowed:"
-    assert slow.causes == ["forward (model.py:30): 4.0 s in 2 compiles"]
-    assert breaks.causes == ["m.py:3: print(x) (why)"]
-    assert eager.causes == ["forward (model.py:30): it hit recompile_limit: no call ran eagerly since"]
-    (eager,) = check(session(*events, off={"calls"}), Limits(no_silent_eager=True))
-    assert eager.causes == ["forward (model.py:30): it hit recompile_limit"], "nobody counted"
-    (eager,) = check(session(*events, called("eager", 11)), Limits(no_silent_eager=True))
-    assert eager.causes == ["forward (model.py:30): it hit recompile_limit: 11 calls ran eagerly since, 200 ms"]
+    limits = ("--max-recompiles", 2, "--max-compile-s", 3.5, "--max-graph-breaks", 0, "--no-silent-eager")
+    _, found = check(session(*events), *limits)
+    recompiled, slow, breaks, eager = found
+    assert recompiled == "3 recompiles, at most 2 allowed:" and "n was 1, then 2, 3, 4" in found[recompiled][0]
+    assert slow == "4.0 s compiling, at most 3.5 s allowed:"
+    assert found[slow] == ["forward (model.py:30): 4.0 s in 2 compiles"]
+    assert found[breaks] == ["m.py:3: print(x) (why)"]
+    hit = "forward (model.py:30): it hit recompile_limit"
+    assert found[eager] == [f"{hit}: no call ran eagerly since"]
+    assert check(session(*events, off={"calls"}), "--no-silent-eager")[1] == {eager: [hit]}, "nobody counted"
+    _, counted = check(session(*events, called("eager", 11)), "--no-silent-eager")
+    assert counted == {eager: [f"{hit}: 11 calls ran eagerly since, 200 ms"]}
 
 
-def test_a_function_that_fell_back_to_eager_before_the_watch_does_not_pass():
+def test_a_function_that_fell_back_to_eager_before_the_watch_does_not_pass(session, check):
     eager = called("eager", 2, compile_id=None, function="before")
-    (broken,) = check(session(compiled(), called("compiled", 5), eager), Limits(no_silent_eager=True))
-    assert broken.title == "1 function runs eagerly since before this session began:"
-    assert broken.causes == ["before (model.py:30): 2 calls ran eagerly since, 110 ms"]
+    assert check(session(compiled(), called("compiled", 5), eager), "--no-silent-eager")[1] == {
+        "1 function runs eagerly since before this session began:": [
+            "before (model.py:30): 2 calls ran eagerly since, 110 ms"
+        ]
+    }
 
 
-def test_nothing_collected_does_not_pass():
-    assert titles(max_recompiles=0) == ["nothing was compiled, so the limits cannot be checked"]
-    assert check(session(), Limits(max_recompiles=0), must_compile=False) == []
-    (blind,) = check(session(compiled(), off={"recompiles"}), Limits(max_recompiles=0))
-    assert blind.title.startswith("recompiles were not collected") and "it broke" in blind.causes[0]
-    assert check(session(compiled(), off={"recompiles"}), Limits(max_compile_s=9)) == []
+def test_nothing_collected_does_not_pass(session, check):
+    nothing = "nothing was compiled, so the limits cannot be checked"
+    assert check(session(), "--max-recompiles", 0)[1] == {nothing: []}
+    blind = session(compiled(), off={"recompiles"})
+    ((title, causes),) = check(blind, "--max-recompiles", 0)[1].items()
+    assert title.startswith("recompiles were not collected") and "it broke" in causes[0]
+    assert check(blind, "--max-compile-s", 9)[1] == {}
 
 
-def test_a_baseline_allows_the_causes_that_it_has():
+def test_a_baseline_allows_the_causes_that_it_has(session, check):
     known, new = recompile("n", "value", "1", "2"), recompile("k", "type", "int", "float")
-    baseline = session(compiled(), known)
-    assert check(session(compiled(), known, known), Limits(baseline=baseline)) == []
-    (broken,) = check(session(compiled(), known, new), Limits(baseline=baseline))
-    assert broken.title == "1 cause not in the baseline:" and "for k (type)" in broken.causes[0]
+    baseline = ("--baseline", session(compiled(), known))
+    assert check(session(compiled(), known, known), *baseline)[1] == {}
+    ((title, causes),) = check(session(compiled(), known, new), *baseline)[1].items()
+    assert title == "1 cause not in the baseline:" and "for k (type)" in causes[0]
 
 
-def test_many_causes_are_a_few_lines():
-    text = str(Broken("many:", [f"cause {n}" for n in range(9)]))
-    assert text.splitlines()[1:] == [*(f"  cause {n}" for n in range(5)), "  ... and 4 more"]
+def test_many_causes_are_a_few_lines(session, check):
+    compiles = [compiled(function=f"f{number}") for number in range(9)]
+    (causes,) = check(session(*compiles), "--max-compile-s", 1)[1].values()
+    assert len(causes) == 6 and causes[5] == "... and 4 more"
 
 
 @pytest.fixture

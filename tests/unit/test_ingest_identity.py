@@ -5,15 +5,20 @@ import pytest
 import compilediag as cd
 from compilediag.events import Compile, GuardFailure, Phase, Recompile
 
-from .log_builder import compile_, decode, event, golden, metrics, reasons, record, start, string
+from .log_builder import compile_, event, golden, metrics, reasons, record, start, string
 
 
-def keys(log, kind=Compile):
-    """(compile id, compile key) of all events of a kind; the keys numbered from a, in the order of their attempts."""
-    events = [item for item, _, _ in decode(log)[0] if isinstance(item, kind)]
-    known = sorted({e.compile_key for e in events if e.compile_key}, key=lambda key: int(key.partition(".")[2]))
-    names = {key: chr(ord("a") + at) for at, key in enumerate(known)} | {None: None}
-    return [(e.compile_id, names[e.compile_key]) for e in events]
+@pytest.fixture
+def keys(session_of_log):
+    """`keys(log)`: (compile id, compile key) of all compiles; the keys numbered from a, in the order of attempts."""
+
+    def read(log, kind=Compile):
+        events = session_of_log(log).data.rows(kind)
+        known = sorted({e.compile_key for e in events if e.compile_key}, key=lambda key: int(key.partition(".")[2]))
+        names = {key: chr(ord("a") + at) for at, key in enumerate(known)} | {None: None}
+        return [(e.compile_id, names[e.compile_key]) for e in events]
+
+    return read
 
 
 def whole(compile_id="0/0", at=0.0, **more):
@@ -23,60 +28,57 @@ def whole(compile_id="0/0", at=0.0, **more):
     return begin + compile_(compile_id, at, **more) + end
 
 
-def test_a_key_names_its_log_and_counts_attempts():
+def test_a_key_names_its_log_and_counts_attempts(session_of_log):
     log = string() + compile_("0/0") + compile_("0/1", at=2)
-    first, second = (item.compile_key for item, _, _ in decode(log)[0] if isinstance(item, Compile))
+    first, second = session_of_log(log).compiles["compile_key"]
     token, _, number = first.partition(".")
     assert len(token) == 8 and int(token, 16) >= 0 and number == "1"
     assert second == f"{token}.2"
 
 
 @pytest.mark.parametrize("make", [compile_, whole], ids=["older", "timed"])
-def test_an_id_that_is_used_again_is_another_attempt(make):
+def test_an_id_that_is_used_again_is_another_attempt(keys, make):
     log = string() + make("0/0") + make("0/0", at=10) + make("0/0", at=20)
     assert keys(log) == [("0/0", "a"), ("0/0", "b"), ("0/0", "c")]
 
 
-def test_an_attempt_that_never_ended_is_another_one():
+def test_an_attempt_that_never_ended_is_another_one(keys):
     cut_off = event("B", "dynamo") + start() + event("B", "inner", 1) + event("E", "inner", 2)
     assert keys(string() + cut_off + whole("0/0", at=10), Phase) == [("0/0", "a"), ("0/0", "b")]
 
 
-def test_the_lazy_backward_has_the_key_of_its_forward():
+def test_the_lazy_backward_has_the_key_of_its_forward(keys):
     backward = record("bwd_compilation_metrics", {"compile_id": "0/0", "start_time_us": 1, "end_time_us": 2}, at=5)
     log = string() + whole("0/0") + whole("1/0", at=3) + backward
     assert keys(log) == [("0/0", "a"), ("1/0", "b"), ("0/0", "a")]
 
 
-def test_processes_with_the_same_ids_have_keys_of_their_own():
+def test_processes_with_the_same_ids_have_keys_of_their_own(keys):
     log = string() + string(pid=200) + whole("0/0") + whole("0/0", pid=200) + whole("0/1", 5) + whole("0/1", 5, pid=200)
     assert [key for _, key in keys(log)] == ["a", "b", "c", "d"]
 
 
-def test_a_recompile_names_the_keys_of_the_entries_that_failed():
+def test_a_recompile_names_the_keys_of_the_entries_that_failed(session_of_log):
     log = string() + whole("0/0") + event("B", "dynamo", 9, "0/1")
     log += reasons("0/0: L['n'] == 1", at=9) + start(9, compile_id="0/1") + metrics(10, compile_id="0/1")
-    events = [item for item, _, _ in decode(log)[0]]
-    first, again = (e for e in events if isinstance(e, Compile))
-    (recompile,) = (e for e in events if isinstance(e, Recompile))
-    (failure,) = (e for e in events if isinstance(e, GuardFailure))
+    (first, again), (recompile,), (failure,) = map(session_of_log(log).data.rows, (Compile, Recompile, GuardFailure))
     assert (recompile.compile_key, recompile.closest_compile_key) == (again.compile_key, first.compile_key)
     assert (failure.compile_key, failure.entry_compile_key) == (again.compile_key, first.compile_key)
 
 
-def test_an_entry_that_the_log_does_not_have_has_no_key():
+def test_an_entry_that_the_log_does_not_have_has_no_key(session_of_log):
     log = string() + reasons("0/0: L['n'] == 1") + start(compile_id="0/1") + metrics(1, compile_id="0/1")
-    (recompile,) = (item for item, _, _ in decode(log)[0] if isinstance(item, Recompile))
+    (recompile,) = session_of_log(log).data.rows(Recompile)
     assert recompile.compile_key is not None and recompile.closest_compile_key is None
 
 
-def test_a_compile_at_the_limit_which_has_no_start_has_a_key():
+def test_a_compile_at_the_limit_which_has_no_start_has_a_key(keys):
     failed = {"fail_type": "RecompileLimitExceeded", "fail_reason": "limit", "compile_id": "0/8"}
     log = string() + whole("0/0") + metrics(9, **failed) + metrics(12, **failed)
     assert keys(log) == [("0/0", "a"), ("0/8", "b"), ("0/8", "c")]
 
 
-def test_what_is_outside_of_any_compile_has_no_key():
+def test_what_is_outside_of_any_compile_has_no_key(keys):
     log = string() + event("B", "loading", 0, None) + event("E", "loading", 1, None) + whole("0/0", at=2)
     assert keys(log, Phase)[0] == (None, None)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
-from compilediag.decode.call_stacks import find_torch_path, is_torch_file
-from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.plan.make_plan import make_plan
-from compilediag.events import BY_TABLE, RowList
+from compilediag.events import BY_TABLE
+
+from .session_builder import page_text
+from .tables_builder import compiled
 
 GOLDEN = Path(__file__).parents[1] / "golden/schema-8.cdiag"
 PACKAGES, PROJECT = "/home/user/compilediag/.venv/lib/python3.11/site-packages", "/home/user/compilediag/tests/golden"
@@ -34,15 +34,16 @@ def move(value, packages, project):
     return value
 
 
-def find(rows, folders):
+def find(session_of, rows, folders):
     """Findings and plan in JSON, with the user's folder of the recording."""
-    moved = RowList(
+    moved = [
         dataclasses.replace(row, **{
             field.name: move(getattr(row, field.name), *folders) for field in dataclasses.fields(row) if field.init
         })
         for row in rows
-    )  # fmt: skip
-    found = [dataclasses.asdict(finding) for finding in diagnose(moved)], make_plan(moved).to_dict()
+    ]  # fmt: skip
+    session = session_of(*moved)
+    found = [dataclasses.asdict(finding) for finding in session.findings()], session.plan().to_dict()
     return json.dumps(found, default=str).replace(json.dumps(folders[1])[1:-1], PROJECT).replace("\\\\", "/")
 
 
@@ -53,16 +54,19 @@ def rows():
 
 
 @pytest.mark.parametrize("folders", FOLDERS, ids=lambda folders: folders[0])
-def test_findings_and_plan_do_not_depend_on_folders(rows, folders):
-    assert find(rows, folders) == find(rows, (PACKAGES, PROJECT))
+def test_findings_and_plan_do_not_depend_on_folders(session_of, rows, folders):
+    found = find(session_of, rows, folders)
+    assert found == find(session_of, rows, (PACKAGES, PROJECT)) and len(found) > 10_000
 
 
 @pytest.mark.parametrize("packages", [packages for packages, _ in FOLDERS])
-def test_the_path_in_torch(packages):
+def test_a_redacted_page_has_the_path_in_torch(session_of, packages):
     separator = "\\" if "\\" in packages else "/"
     path = separator.join([packages, "torch", "nn", "modules", "module.py"])
-    assert is_torch_file(path) and find_torch_path(path) == "nn/modules/module.py"
+    text = page_text(session_of(compiled(file=path)), redact=True)
+    assert '"site-packages/torch/nn/modules/module.py"' in text and packages.replace("\\", "\\\\") not in text
 
 
-def test_a_file_in_no_folder_named_torch():
-    assert find_torch_path("/home/ada/train.py") is None
+def test_a_redacted_page_has_no_file_in_no_folder_named_torch(session_of):
+    text = page_text(session_of(compiled(file="/home/ada/train.py")), redact=True)
+    assert "site-packages/torch" not in text and "/home/ada" not in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compilediag.views import esm
+from tests.inside import esm
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests" / "format_cases.json"

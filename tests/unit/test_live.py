@@ -14,9 +14,8 @@ from rich.console import Console
 
 from compilediag.cli.live_screen import draw_job
 from compilediag.logs.folders import FollowedFiles, find_sessions
-from compilediag.recording.recorder import Recorder
 from compilediag.views.live_status import JobReader, LiveLines, answer_hung_or_compiling
-from tests.inside import main
+from tests.inside import Recorder, main
 from tests.unit.session_builder import META, SECOND, Feed, put
 from tests.unit.tables_builder import FORWARD, compiled, sizes
 

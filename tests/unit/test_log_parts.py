@@ -16,7 +16,7 @@ from compilediag.logs.log_decoder import LogDecoder
 from compilediag.logs.log_files import LogFile
 from compilediag.logs.log_parts import PartStream, find_record, pack_records, parse_parts, unpack_records
 
-from .log_builder import BEGIN_US, Bytes, compile_, event, golden, metrics, reasons, record, start, string
+from .log_builder import BEGIN_US, compile_, event, golden, metrics, reasons, record, start, string
 from .test_ingest_parallel import assert_same
 
 GOLDEN = sorted((Path(__file__).resolve().parents[1] / "golden").glob("*.log.gz"))
@@ -57,6 +57,16 @@ def make_log():
         + record("artifact", {"name": "x", "encoding": "json"}, payload=CODE + "\n" * 14, rank=3)
         + "V0305 12:00:10.000000 100 a.py:1] {"
     ).encode()
+
+
+class Bytes(io.BytesIO):
+    """A log in memory, as a LogStream."""
+
+    stopped = None
+
+    @property
+    def position(self):
+        return self.tell()
 
 
 def decode_parts(data, begins):

@@ -5,25 +5,28 @@ import os
 import subprocess
 from dataclasses import replace
 
-from compilediag.diagnosis import diagnose, merge_fixes
-from compilediag.diagnosis.change import CodeChange, Edit, merge_settings
-from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
+import pytest
+
+from compilediag.diagnosis import CodeChange, Edit, diagnose, merge_fixes
+from compilediag.diagnosis.change import merge_settings
 from compilediag.diagnosis.plan.make_plan import is_dynamic_change, merge_edits, order_changes
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
 
-def plan_of(*events):
-    return make_plan(tables(*events))
+@pytest.fixture
+def plan_of(session_of):
+    """`plan_of(*events)`: the plan of a session of just these rows."""
+    return lambda *events, **facts: session_of(*events, **facts).plan()
 
 
-def test_nothing_recompiled():
+def test_nothing_recompiled(plan_of):
     plan = plan_of(compiled())
     assert (plan.steps, plan.recompiles, plan.unresolved) == ((), 0, ())
     assert plan.headline == "Nothing recompiled"
     assert plan.code() == ""
 
 
-def test_one_size():
+def test_one_size(plan_of):
     plan = plan_of(compiled(duration_s=3.0), *sizes("4", "6", "9"))
     (step,) = plan.steps
     assert (plan.recompiles_saved, plan.seconds, plan.seconds_saved) == (2, 3.0, 2.0)
@@ -47,7 +50,7 @@ def two_causes_at_the_same_calls():
     ]
 
 
-def test_a_recompile_needs_all_of_its_causes():
+def test_a_recompile_needs_all_of_its_causes(plan_of):
     plan = plan_of(*two_causes_at_the_same_calls())
     counter, size = plan.steps
     assert (counter.expression, counter.recompiles_saved_alone, counter.recompiles_saved) == ("self.step", 1, 1)
@@ -57,7 +60,7 @@ def test_a_recompile_needs_all_of_its_causes():
     assert [left.reason for left in plan.unresolved] == ["torch makes a number dynamic after its first change"]
 
 
-def test_what_is_expected_is_listed_with_the_reason():
+def test_what_is_expected_is_listed_with_the_reason(plan_of):
     size = recompile("x.size()[0]", "tensor_size", "4", "6", 2)
     plan = plan_of(*changes("self.training", "value", "True", "False"), size)
     assert [step.expression for step in plan.steps] == ["x.shape[0]"]
@@ -66,7 +69,7 @@ def test_what_is_expected_is_listed_with_the_reason():
     assert left.evidence == (1,)
 
 
-def test_a_change_that_contributes_nothing_is_left_out():
+def test_a_change_that_contributes_nothing_is_left_out(plan_of):
     """The size fails together with the mode each time, and no change resolves the mode."""
     rows = changes("self.training", "value", "True", "False")
     beside = [failure("x.size()[0]", "tensor_size", 1), failure("self.training", "value", 1)]
@@ -75,14 +78,14 @@ def test_a_change_that_contributes_nothing_is_left_out():
     assert plan.headline == "No change removes any of 1 recompile"
 
 
-def test_advice_that_only_makes_versions_fewer_saves_nothing_for_certain():
+def test_advice_that_only_makes_versions_fewer_saves_nothing_for_certain(plan_of):
     plan = plan_of(*changes("language", "value", "'en'", "'de'"))
     assert (plan.steps, plan.recompiles_saved) == ((), 0)
     (left,) = plan.unresolved
     assert left.reason.startswith("Keep it to few values")
 
 
-def test_it_is_plain_json():
+def test_it_is_plain_json(plan_of):
     plan = plan_of(*two_causes_at_the_same_calls())
     found = json.loads(json.dumps(plan.to_dict()))
     assert found["headline"] == plan.headline
@@ -90,7 +93,7 @@ def test_it_is_plain_json():
     assert found["tried"] is None
 
 
-def test_it_reads_as_text_and_as_html():
+def test_it_reads_as_text_and_as_html(plan_of):
     plan = plan_of(*two_causes_at_the_same_calls())
     text = str(plan)
     assert text.startswith("2 changes remove 2 of 3 recompiles and save 2.0 s of 0 s compile time\n1. model.py:30")
@@ -116,15 +119,20 @@ def train(model, batches):
 LINE = "logits = model(ids)"
 
 
-def plan_with(edit_or_settings, file):
-    steps = [
-        PlanStep("size_changes", "what", "change", "why", "saving", 1, 1, 1.0, (1,), file=str(file), **fields)
-        for fields in edit_or_settings
-    ]
-    return Plan(tuple(steps), settings=merge_fixes(step.settings for step in steps))
+@pytest.fixture
+def plan_with(plan_of):
+    """`plan_with([FIELDS, ...], file)`: a plan whose steps are at this file and have these edits or settings."""
+    plan = plan_of(*sizes("4", "6"))
+    bare = {"settings": None, "edits": (), "line": None, "code": None}
+
+    def make(edits_or_settings, file):
+        steps = [replace(plan.steps[0], **{**bare, "file": str(file), **fields}) for fields in edits_or_settings]
+        return replace(plan, steps=tuple(steps), settings=merge_fixes(step.settings for step in steps))
+
+    return make
 
 
-def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
+def test_a_patch_edits_the_users_file(plan_with, tmp_path, monkeypatch):
     file = tmp_path / "train.py"
     file.write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
@@ -139,7 +147,7 @@ def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     compile(changed, "train.py", "exec")
 
 
-def test_a_file_that_was_changed_since_gives_no_patch(tmp_path, monkeypatch):
+def test_a_file_that_was_changed_since_gives_no_patch(plan_with, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text(SCRIPT.replace("logits = model(ids)", "logits = model(ids, None)"))
@@ -149,7 +157,7 @@ def test_a_file_that_was_changed_since_gives_no_patch(tmp_path, monkeypatch):
     assert plan_with([{"edits": (edit,)}], file).patch() is None
 
 
-def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path, monkeypatch):
+def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(plan_with, tmp_path, monkeypatch):
     """A session from elsewhere may name any file of this machine, and a page shows the lines around the change."""
     monkeypatch.chdir(tmp_path)
     settings = {"settings": {"dynamic_sources": "L['n']"}, "line": 6, "code": "logits = model(ids)"}
@@ -166,19 +174,19 @@ def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path, 
     assert plan_with([settings], tmp_path / "pipe.py").patch() is None
 
 
-def test_a_cell_gives_no_patch():
+def test_a_cell_gives_no_patch(plan_with):
     edit = Edit("Cell In[3]", 1, "insert_before", "model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
     assert plan_with([{"edits": (edit,)}], "Cell In[3]").patch() is None
 
 
-def test_a_plan_without_code_gives_no_patch(tmp_path):
+def test_a_plan_without_code_gives_no_patch(plan_with, tmp_path):
     assert plan_with([{}], tmp_path / "train.py").patch() is None
 
 
-def test_sizes_of_one_setting_are_one_step():
+def test_sizes_of_one_setting_are_one_step(plan_of):
     rows = [*sizes("4", "6"), recompile("x.size()[1]", "tensor_size", "16", "24", 2)]
     reasons = [replace(row, reason=f"tensor 'x' size mismatch at index {n}") for n, row in enumerate(rows)]
-    plan = plan_of(*reasons)
+    plan = plan_of(*reasons, detail="lean")
     (step,) = plan.steps
     assert step.expression == "x.shape[0], x.shape[1]"
     # Which shapes there were is not known: only the guard that failed first was recorded.
@@ -187,14 +195,14 @@ def test_sizes_of_one_setting_are_one_step():
     assert plan.settings == {"dynamic_sources": "L['x']"}
 
 
-def test_sizes_0_and_1_stay_and_are_listed():
+def test_sizes_0_and_1_stay_and_are_listed(plan_of):
     plan = plan_of(*sizes("4", "6", "9", "1"))
     assert (plan.recompiles_saved, plan.recompiles) == (2, 3)
     (left,) = plan.unresolved
     assert (left.evidence, left.reason) == ((3,), "torch compiles 0 and 1 on their own, even if the value is dynamic")
 
 
-def test_a_counter_that_starts_at_0_is_made_dynamic():
+def test_a_counter_that_starts_at_0_is_made_dynamic(plan_of):
     reason = "L['self'].step == 0  # integer attributes of the nn.Module"
     plan = plan_of(*changes("self.step", "value", "0", "1", "2", "3", reason=reason))
     assert (plan.recompiles_saved, plan.unresolved) == (3, ())
@@ -231,12 +239,12 @@ def test_lines_for_one_place_are_one_edit():
     assert merge_edits([first, other, replace(first, line=9)]) == (other, replace(first, line=9))
 
 
-def test_only_the_first_guards_are_known_from_a_log():
+def test_only_the_first_guards_are_known_from_a_log(plan_of):
     assert "can have more causes" in " ".join(plan_of(*sizes("4", "6")).notes)
     assert plan_of(*sizes("4", "6"), failure("x.size()[0]", "tensor_size", 1)).notes == ()
 
 
-def test_each_of_two_causes_has_its_own_change():
+def test_each_of_two_causes_has_its_own_change(plan_of):
     """The finding of one names both sizes; the steps of the plan name one each."""
     rows = sizes("4", "6", "8")
     guard = "tensor 'y' size mismatch at index 1"
@@ -247,7 +255,7 @@ def test_each_of_two_causes_has_its_own_change():
     assert plan.steps[0].saving == "Alone it saves nothing: `y.shape[1]` fails at the same calls."
 
 
-def test_what_is_expected_and_only_came_with_another_cause_is_not_listed():
+def test_what_is_expected_and_only_came_with_another_cause_is_not_listed(plan_of):
     """A mode of training changes at the same call as the gradient mode, which is the one that is listed."""
     rows = [
         recompile("grad_mode", "global_state", "True", "False"),
@@ -261,7 +269,7 @@ def test_what_is_expected_and_only_came_with_another_cause_is_not_listed():
     assert found.rule == "grad_mode" and "self.drop.training" in found.suggestion
 
 
-def test_an_expected_cause_is_listed_where_it_is_all_that_keeps_a_recompile():
+def test_an_expected_cause_is_listed_where_it_is_all_that_keeps_a_recompile(plan_of):
     plan = plan_of(
         compiled(),
         recompile("x.size()[0]", "tensor_size", "4", "6"),
@@ -273,7 +281,7 @@ def test_an_expected_cause_is_listed_where_it_is_all_that_keeps_a_recompile():
     assert [left.what for left in plan.unresolved] == ["self.is_ready was False, then True"]
 
 
-def test_what_a_library_offers_is_a_step():
+def test_what_a_library_offers_is_a_step(plan_of):
     rows = changes("self.active_adapter", "value", "'a'", "'b'", "'c'", file="/site-packages/peft/peft_model.py")
     (step,) = plan_of(compiled(), *rows).steps
     assert "hotswap_adapter" in step.change and step.recompiles_saved == 2

@@ -4,8 +4,7 @@ import pytest
 
 from compilediag import load
 from compilediag.events import KINDS, Artifact, Compile, Recompile, SourceStatus
-from compilediag.storage.store import Store
-from tests.inside import Pump, ViewModel
+from tests.inside import Pump, Store, ViewModel
 from tests.unit.session_builder import META
 
 #: Most columns are empty: these are not read, so their length is that of a statement before.

@@ -1,106 +1,82 @@
-"""Recipes of libraries: which cause they fit, what they say, and the argument that they add to the user's call."""
-
-from dataclasses import dataclass
+"""Recipes of libraries: which cause they fit, and what becomes of the advice beside them."""
 
 import pytest
 
-from compilediag.diagnosis.causes.cause import Cause
-from compilediag.diagnosis.recipes import RECIPES, find_recipe
-from compilediag.diagnosis.rule import Advice, Rule, list_changes
-from compilediag.diagnosis.rules.recompiles import add_recipe
-from compilediag.events import Recompile
+from compilediag.diagnosis import diagnose
+from compilediag.events import StackFrame
+from tests.unit.tables_builder import compiled, recompile, tables
 
 BETA = "self.param_groups[0]['betas'][0]"
 ROWS = "kwargs['input_ids'].size()[0]"
 CACHE = "kwargs['past_key_values'].layers[0].keys.size()[2]"
-STATIC = "model.generate(x, cache_implementation='static')"
-FILES = ("/site-packages/transformers/utils/generic.py",)
+LIBRARY = "/site-packages/transformers/utils/generic.py"
+ADAM = "/x/site-packages/torch/optim/adam.py"
+#: What each recipe says that a test here uses.
+LENGTH, LAST_BATCH = "max_cache_len=length", "dataloader_drop_last=True"
+MOMENTUM, ADAPTER = "OneCycleLR(..., cycle_momentum=False)", "hotswap_adapter"
+SAID = (LENGTH, LAST_BATCH, MOMENTUM, ADAPTER)
 
 
-@dataclass(frozen=True)
-class Site:
-    """The user's line."""
+def diagnose_one(source, file, *values, call=None, **more):
+    """The finding of a function in `file` whose value changed, and which the user calls by `call`."""
+    place = {"function": "f", "file": file, "line": 10}
+    frames = [
+        StackFrame(time_ns=0, stack="m", function="<module>", file="/srv/train.py", line=3, code=call, call=call),
+        StackFrame(
+            time_ns=0,
+            stack="w",
+            caller="m",
+            function="wrapper",
+            file="/x/site-packages/torch/_dynamo/eval_frame.py",
+            line=1,
+        ),
+        StackFrame(time_ns=0, stack="s", caller="w", parameters=["args", "kwargs"], **place),
+    ]
+    kind = "tensor_size" if "size()" in source else "tensor_dtype" if "dtype" in source else "value"
+    rows = [recompile(source, kind, *values[at : at + 2], at + 1, **place, **more) for at in range(len(values) - 1)]
+    compiles = [compiled(compile_id=f"0/{at}", stack="s", **place) for at in range(len(values))]
+    (found,) = diagnose(tables(*frames if call else (), *compiles, *rows))
+    return found
 
-    file: str
-    line: int
-    code: str
-    call: str
 
-
-@dataclass(frozen=True)
-class CauseAtSite(Cause):
-    """A cause whose call site is known."""
-
-    call_site: Site | None = None
-
-
-def make_cause(source, file, call="", expected="8", actual="12"):
-    row = Recompile(time_ns=1, file=file, function="f", guard_source=source, expected=expected, actual=actual)
-    return CauseAtSite((row,), source, call_site=Site("/srv/train.py", 3, f"x = {call}", call))
+def list_said(found):
+    return [text for text in SAID if text in found.suggestion]
 
 
 @pytest.mark.parametrize(
-    ("rule", "source", "call", "files", "name"),
+    ("source", "call", "file", "said"),
     [
-        (
-            "size_changes",
-            CACHE,
-            "m.generate(x, cache_implementation='static')",
-            FILES,
-            "transformers_static_cache_length",
-        ),
-        ("size_changes", CACHE, "m.generate(x)", FILES, None),
-        ("size_changes", CACHE, None, FILES, None),
-        ("size_changes", ROWS, "trainer.train()", FILES, "transformers_trainer_last_batch"),
-        ("size_changes", ROWS, "trainer.train()", ("/home/me/train.py",), None),
-        ("dtype_changes", ROWS, "trainer.train()", FILES, None),
-        (
-            "float_changes",
-            "self.param_groups[0]['betas'][0]",
-            None,
-            ("/x/torch/optim/adam.py",),
-            "torch_one_cycle_momentum",
-        ),
-        (
-            "float_changes",
-            "self.param_groups[0]['betas'][0]",
-            None,
-            (r"C:\x\torch\optim\adam.py",),
-            "torch_one_cycle_momentum",
-        ),
+        (CACHE, "m.generate(x, cache_implementation='static')", LIBRARY, [LENGTH]),
+        (CACHE, "m.generate(x)", LIBRARY, []),
+        (CACHE, None, LIBRARY, []),
+        (ROWS, "trainer.train()", LIBRARY, [LAST_BATCH]),
+        (ROWS, "trainer.train()", "/home/me/library/model.py", []),
+        ("kwargs['input_ids'].dtype", "trainer.train()", LIBRARY, []),
+        (BETA, None, ADAM, [MOMENTUM]),
+        (BETA, None, r"C:\x\torch\optim\adam.py", [MOMENTUM]),
     ],
 )
-def test_a_recipe_fits_what_it_was_written_for(rule, source, call, files, name):
-    found = find_recipe(rule, source, call, files)
-    assert (found and found.name) == name
-
-
-def test_names_are_unique_and_texts_are_sentences():
-    assert len({recipe.name for recipe in RECIPES}) == len(RECIPES)
-    assert all(recipe.action[0].isupper() and recipe.action.endswith(".") for recipe in RECIPES)
+def test_a_recipe_fits_what_it_was_written_for(source, call, file, said):
+    values = ("0.95", "0.9") if source == BETA else ("8", "12")
+    assert list_said(diagnose_one(source, file, *values, call=call)) == said
 
 
 def test_what_a_person_has_to_do_comes_after_what_a_program_can():
-    setting = {"dynamic_sources": "L['x']"}
-    advice = Advice(Rule("size_changes"), "Make it dynamic.", changes=list_changes(setting))
-    found = add_recipe(advice, make_cause(ROWS, FILES[0], "trainer.train()"))
+    reason = "tensor 'kwargs['input_ids']' size mismatch at index 0. expected 8, actual 12"
+    found = diagnose_one(ROWS, LIBRARY, "8", "12", call="trainer.train()", reason=reason)
     assert [bool(change.settings) for change in found.changes] == [True, False]
-    assert "dataloader_drop_last=True" in found.changes[1].text
+    assert LAST_BATCH in found.changes[1].text
 
 
 def test_an_advice_that_nobody_can_apply_is_replaced():
-    advice = Advice(Rule("string_changes"), "Keep it to few values.", changes=list_changes("Keep it to few values."))
-    found = add_recipe(advice, make_cause("self.active_adapter", "/site-packages/peft/peft_model.py"))
-    assert "hotswap_adapter" in found.action and "few values" not in found.action
-    assert len(found.changes) == 1
+    found = diagnose_one("self.active_adapter", "/site-packages/peft/peft_model.py", "'a'", "'b'", "'c'")
+    assert list_said(found) == [ADAPTER] and "few values" not in found.suggestion and len(found.changes) == 1
 
 
 def test_a_recipe_can_bring_its_own_explanation():
-    advice = Advice(Rule("optimizer_number"), "Keep it constant.", "It is compiled with dynamic=False.")
-    found = add_recipe(advice, make_cause(BETA, "/site-packages/torch/optim/adam.py"))
-    assert "cycle_momentum=False" in found.action and "dynamic=False" not in found.explanation
+    found = diagnose_one(BETA, ADAM, "0.95", "0.9")
+    assert list_said(found) == [MOMENTUM] and "dynamic=False" not in found.suggestion
 
 
 def test_another_cause_keeps_its_advice():
-    advice = Advice(Rule("size_changes"), "Make it dynamic.")
-    assert add_recipe(advice, make_cause("x.size()[0]", "/home/me/model.py")) is advice
+    assert list_said(diagnose_one("x.size()[0]", "/home/me/model.py", "8", "12")) == []

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from compilediag.diagnosis.causes.grouping import find_causes
-from compilediag.diagnosis.rules.recompiles import advise
+from compilediag.diagnosis import diagnose
 from compilediag.events import Compile, GraphBreak, GuardFailure, Recompile, StackFrame
 from tests.unit.tables_builder import SECOND, compiled, failure, recompile, tables
 
@@ -49,9 +48,14 @@ def changed(function, number, *guards, closest=None, stack=None):
 
 
 def describe(*groups):
-    """(source, values, recompiles, whether it failed first) of each cause."""
-    causes = find_causes(tables(*(event for group in groups for event in group)))
-    return [(cause.source, cause.values, cause.count if cause.is_first else 0) for cause in causes]
+    """(source, values, recompiles at which it failed first) of each cause, in the order in which they came."""
+    return [(cause.source, cause.details, cause.count) for cause in find_causes(*groups)]
+
+
+def find_causes(*groups):
+    """The findings about values, the earliest first."""
+    found = [finding for finding in diagnose(tables(*(event for group in groups for event in group))) if finding.source]
+    return sorted(found, key=lambda finding: finding.evidence)
 
 
 def test_one_size_in_three_frames_is_one_cause():
@@ -99,8 +103,8 @@ def test_what_a_call_at_a_graph_break_returned_has_the_name_of_its_variable():
     lines = {"width = box[2].item()": "width", "width = 2 * box[2].item()": unnamed, "f(box.item())": unnamed}
     for code, name in lines.items():
         found = GraphBreak(time_ns=1, user_file=MODEL, user_line=44, user_code=code)
-        (cause,) = find_causes(tables(*stacks("forward", resumed), found, *rows))
-        assert cause.name == name
+        (cause,) = find_causes(stacks("forward", resumed), [found], rows)
+        assert cause.what_changed == f"{name} was 4, then 7"
 
 
 def test_a_value_that_the_user_names_is_one_cause_in_whatever_frame_it_recompiles():
@@ -158,7 +162,7 @@ def test_tensors_that_change_alike_are_one_cause_and_those_that_do_not_are_two()
         changed("forward", 101, ("a.size()[0]", "4", "6"), ("b.size()[0]", "4", "6")),
         changed("forward", 102, ("a.size()[0]", "6", "8")),
     )
-    assert [source for source, *_ in apart] == ["a.size()[0]", "b.size()[0]"]
+    assert {source for source, *_ in apart} == {"a.size()[0]", "b.size()[0]"}
 
 
 def test_sizes_that_differ_by_one_are_one_cause_if_they_do_so_twice():
@@ -207,8 +211,8 @@ def test_of_equal_sizes_the_first_one_in_the_users_call_is_the_root():
     torch = frame("torch", "user", "compile_wrapper", ENTRANCE, 9)
     own = replace(frame("forward", "torch", "forward", MODEL, 1), parameters=["query", "key"])
     rows = changed("forward", 101, ("key.size()[0]", "4", "6"), ("query.size()[0]", "4", "6"))
-    (cause,) = find_causes(tables(user, torch, own, *rows))
-    assert (cause.source, cause.name) == ("query.size()[0]", "a.shape[0]")
+    (cause,) = find_causes([user, torch, own], rows)
+    assert (cause.source, cause.what_changed) == ("query.size()[0]", "a.shape[0] was 4, then 6")
 
 
 def call(key, line, code, function):
@@ -226,16 +230,16 @@ def test_the_result_of_a_call_that_the_next_one_gets_is_one_cause_and_is_marked_
     ]
     second = call("b", 29, "loss = decode(hidden)", "decode")
     second[-1] = replace(second[-1], parameters=["y"])
-    (cause,) = find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *second, *rows))
-    assert (cause.name, cause.count) == ("batch.shape[0]", 2)
-    edits = [(edit.line, edit.new) for edit in advise(cause).changes[0].edits]
+    (cause,) = find_causes(call("a", 28, "hidden = encode(batch)", "encode"), second, rows)
+    assert (cause.what_changed, cause.count) == ("batch.shape[0] was 4, then 6", 2)
+    edits = [(edit.line, edit.new) for edit in cause.changes[0].edits]
     assert edits == [
         (28, "torch._dynamo.maybe_mark_dynamic(batch, 0)"),
         (29, "torch._dynamo.maybe_mark_dynamic(hidden, 0)"),
     ]
     other = call("b", 29, "loss = decode(labels)", "decode")
     other[-1] = second[-1]
-    assert len(find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *other, *rows))) == 2
+    assert len(find_causes(call("a", 28, "hidden = encode(batch)", "encode"), other, rows)) == 2
 
 
 def test_one_attribute_of_all_layers_is_one_cause_if_one_line_reads_it():
@@ -285,7 +289,7 @@ def test_what_changes_with_another_way_to_call_costs_nothing():
     ]
     more = changed("forward", 102, ("x.size()[0]", "16", "20"))
     found = describe(stacks("forward"), changed("forward", 101, *guards), more)
-    assert [source for source, *_ in found] == ["x.size()[0]", "self.dropout.training"]
+    assert {source for source, *_ in found} == {"x.size()[0]", "self.dropout.training"}
 
 
 def test_three_causes_at_one_call():
@@ -293,14 +297,14 @@ def test_three_causes_at_one_call():
         stacks("forward"),
         changed("forward", 101, ("x.size()[0]", "4", "6"), ("x.size()[1]", "16", "24"), ("self.step", "7", "8")),
     )
-    assert [(source, count) for source, _, count in found] == [("x.size()[0]", 1), ("x.size()[1]", 0), ("self.step", 0)]
+    assert {source: count for source, _, count in found} == {"x.size()[0]": 1, "x.size()[1]": 0, "self.step": 0}
 
 
 def test_a_backward_that_is_compiled_later_does_not_hide_the_call_site():
     rows = changed("forward", 101, ("x.size()[0]", "4", "6"))
     backward = replace(rows[0], trigger="lazy_backward", stack=None)
-    (cause,) = find_causes(tables(*stacks("forward"), *rows, backward))
-    assert cause.user_place == "train.py:28"
+    (cause,) = find_causes(stacks("forward"), rows, [backward])
+    assert (cause.call_file, cause.call_line) == (TRAIN, 28)
 
 
 def test_nothing_is_joined_without_stacks():

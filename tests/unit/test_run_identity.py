@@ -1,69 +1,56 @@
 """Which process records a session: a later process with the same pid is another one."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 import compilediag as cd
-from compilediag.recording.active_recording import is_recorded_by_another
-from compilediag.storage.store import Store
-from compilediag.system.program import BOOT, HOST, STARTED, identify_process, is_running
+from tests.inside import Store
 
 from .log_builder import string
-from .session_builder import META
+from .session_builder import META, stored
 
-#: Creates the session of a run, and runs until it is killed.
-RUN = """
-import sys
-from pathlib import Path
-from compilediag.system.program import identify_process
-from compilediag.storage.store import Store
-
-Store.create(Path(sys.argv[1]), {"created_ns": 1, "stopped_ns": None, "detail": "full", **identify_process()})
-print("begun", flush=True)
-sys.stdin.read()
-"""
+#: Records a session until it is killed.
+RUN = "import sys, compilediag; compilediag.start(sys.argv[1]); print('begun', flush=True); sys.stdin.read()"
+#: What tells a run from others, beside its pid.
+IDENTITY = ("host", "boot_id", "process_start")
 
 
-@pytest.fixture
-def begin():
-    """Starts a process that records to a path; each is killed at the end."""
-    started = []
-
-    def run(path):
-        process = subprocess.Popen(
-            [sys.executable, "-c", RUN, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        started.append(process)
-        assert process.stdout.readline() == "begun\n"
-        return process
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def killed(tmp_path, begin):
-    """The file of a killed run in a folder, whose pid an unrelated process has now: one that records elsewhere."""
-    (tmp_path / "ranks").mkdir()
-    path = tmp_path / "ranks" / "run.cdiag"
-    process = begin(path)
-    assert is_recorded_by_another(path) and cd.load(path).state == "watching"
-    process.kill()
-    process.wait()
-    unrelated = begin(tmp_path / "other.cdiag")
-    store = Store.open(path, writable=True)
-    store.set_meta(pid=unrelated.pid)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """(the file of a killed run, whose pid a living one seems to have; the file of that living one)."""
+    folder, started = tmp_path_factory.mktemp("runs"), []
+    for name in ("killed", "alive"):
+        command = [sys.executable, "-c", RUN, folder / name]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        time.sleep(0.05)  # Two processes that start in the same clock tick have the same start.
+    killed, alive = started
+    assert [process.stdout.readline() for process in started] == ["begun\n"] * 2
+    assert [cd.load(folder / name).state for name in ("killed", "alive")] == ["watching"] * 2
+    killed.kill()
+    killed.communicate()
+    store = Store.open(folder / "killed", writable=True)
+    store.set_meta(pid=alive.pid)
     store.close()
-    return path
+    yield folder / "killed", folder / "alive"
+    alive.kill()
+    alive.communicate()
+
+
+@pytest.fixture
+def killed(tmp_path, runs):
+    """The file of a killed run in a folder, whose pid an unrelated process has now: one that records elsewhere."""
+    file = tmp_path / "ranks" / "run.cdiag"
+    file.parent.mkdir()
+    shutil.copy(runs[0], file)
+    return file
 
 
 def test_a_killed_runs_file_is_not_joined_because_its_pid_is_in_use_again(killed):
-    assert not is_recorded_by_another(killed)
     assert cd.load(killed).state == "loaded"
     with cd.watch(killed) as session:
         assert session.meta["pid"] == os.getpid() and session.data.is_recorded_here
@@ -81,16 +68,21 @@ def test_an_ingestion_goes_on_where_a_killed_one_stopped(killed, tmp_path):
     assert cd.ingest(tmp_path / "torch.log", out=killed).path == killed
 
 
-def test_host_boot_and_start_tell_runs_apart():
-    own = identify_process()
-    assert is_running(own) and is_running({**META, "pid": os.getpid()}), "older files have the pid alone"
-    for other in ({HOST: "elsewhere"}, {BOOT: "an earlier one"}, {STARTED: own[STARTED] - 1}, {"pid": META["pid"]}):
-        assert not is_running({**own, **other}), other
+def test_host_boot_and_start_tell_runs_apart(tmp_path_factory, runs):
+    meta = cd.load(runs[1]).meta
+    own = {"pid": meta["pid"], **{name: meta[name] for name in IDENTITY}}
+
+    def read_state(**facts):
+        return stored(tmp_path_factory.mktemp("session"), **facts).state
+
+    assert read_state(**own) == "watching"
+    assert read_state(pid=own["pid"]) == "watching", "older files have the pid alone"
+    others = {"host": "elsewhere", "boot_id": "an earlier one", "process_start": own["process_start"] - 1}
+    for name, other in {**others, "pid": META["pid"]}.items():
+        assert read_state(**{**own, name: other}) == "loaded", name
 
 
 def test_what_another_machine_records_is_not_called_killed(tmp_path):
-    (tmp_path / "ranks").mkdir()
-    store = Store.create(tmp_path / "ranks" / "a.cdiag", {**META, **identify_process(), HOST: "elsewhere", "pid": 1})
-    store.close()
-    (file,) = cd.load(tmp_path / "ranks").data.files.values()
+    stored(tmp_path, pid=1, host="elsewhere", boot_id="another", process_start=1)
+    (file,) = cd.load(tmp_path).data.files.values()
     assert not file.is_live and not file.was_killed

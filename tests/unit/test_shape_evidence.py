@@ -3,49 +3,44 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.causes.value_facts import evaluate_condition, format_condition
-from compilediag.diagnosis.rules.guards_on_numbers import count_usual
 from compilediag.events import RowList, SymbolicShape
-from tests.unit.tables_builder import compiled, failure, recompile, tables
+from tests.unit.tables_builder import compiled, failure, recompile, sizes, tables
+
+#: Torch's condition on the sizes of the new entry -> how it is shown where the size before does not fit it.
+CONDITIONS = {
+    "Ne(s77, 4)": "x.shape[0] != 4",
+    "Eq(Mod(s77, 3), 0)": "x.shape[0] % 3 == 0",
+    "Eq(Mod(s77, 2), 0)": None,
+    "Ne((s77//4), 1)": "x.shape[0] // 4 != 1",
+    "16*((s77//4)) <= 4*s77": None,
+    "s77 >= 5": "x.shape[0] >= 5",
+    "s77 >= 4": None,
+    "-s77 + 5 > 0": None,
+    "Max(2, s77) == s77": None,
+    "Ne(s77, s1)": None,
+    "__import__('os')": None,
+    "s77 >": None,
+    "s77 // 0": None,
+}
+
+
+@pytest.mark.parametrize("expression", CONDITIONS)
+def test_an_entry_that_excludes_the_value_before_is_a_branch(expression):
+    found, shown = diagnose_with(shape("guarded", expression=expression)), CONDITIONS[expression]
+    assert found.rule == ("size_changes" if shown is None else "branch")
+    assert shown is None or f"only for {shown} (m.py:7" in found.suggestion
 
 
 @pytest.mark.parametrize(
-    ("expression", "holds"),
+    ("values", "is_usual"),
     [
-        ("Ne(s0, 4)", False),
-        ("Eq(Mod(s0, 4), 0)", True),
-        ("Ne((s0//4), 1)", False),
-        ("16*((s0//4)) <= 4*s0", True),
-        ("s0 >= 5", False),
-        ("-s0 + 5 > 0", True),
-        ("Max(2, s0) == s0", True),
-        ("Ne(s0, s1)", None),
-        ("__import__('os')", None),
-        ("s0 >", None),
-        ("s0 // 0", None),
+        *(("4 6", True), ("4 1 6", True), ("1 4", True), ("4 6 1 0", True), ("4 1 0", True)),
+        *(("1 4 6", False), ("4 6 8", False), ("4 1 6 8", False)),
     ],
 )
-def test_a_condition_is_evaluated_for_a_value(expression, holds):
-    assert evaluate_condition(expression, {"s0": 4}) is holds
-
-
-@pytest.mark.parametrize(("height", "width", "holds"), [(16, 16, False), (24, 24, True), (16, 40, True)])
-def test_a_condition_on_several_sizes_is_evaluated(height, width, holds):
-    assert evaluate_condition("48*s0*s1 > 20480", {"s0": height, "s1": width}) is holds
-
-
-def test_a_condition_is_written_as_python():
-    assert format_condition("Ne(Mod(s0, 8), 0)", {"s0": "x.size()[0]"}) == "x.shape[0] % 8 != 0"
-    assert format_condition("s0*s1 > n", {"s0": "x.size()[0]", "s1": "x.size()[1]"}) == "x.shape[0] * x.shape[1] > n"
-    assert format_condition("s0 >", {"s0": "n"}) == "n >"
-
-
-@pytest.mark.parametrize(
-    ("values", "count"),
-    [("4 6", 1), ("4 1 6", 2), ("1 4", 1), ("1 4 6", 1), ("4 6 1 0", 3), ("4 1 0", 2), ("4", 0), ("1 1", 0)],
-)
-def test_recompiles_that_torch_needs_by_default(values, count):
-    assert count_usual(values.split()) == count
+def test_recompiles_that_torch_needs_by_default(values, is_usual):
+    (found,) = diagnose(tables(*sizes(*values.split())))
+    assert ("dynamic=False" not in found.suggestion) is is_usual
 
 
 def shape(action, **columns):
@@ -66,13 +61,6 @@ def test_the_line_that_needs_the_number_is_named_after_one_change():
     assert found.rule == "specialized"
     assert "(m.py:7: for i in range(n):)" in found.suggestion and "m.py:3" not in found.suggestion
     assert found.fix is None
-
-
-def test_an_entry_that_excludes_the_value_before_is_a_branch():
-    found = diagnose_with(shape("guarded", expression="Ne(s77, 4)"))
-    assert found.rule == "branch"
-    assert "only for x.shape[0] != 4 (m.py:7" in found.suggestion
-    assert diagnose_with(shape("guarded", expression="s77 >= 4")).rule == "size_changes"
 
 
 def grow(*symbols):

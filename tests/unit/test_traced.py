@@ -4,13 +4,12 @@ import gzip
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import compilediag as cd
-from compilediag.decode.call_stacks import MAX_DEPTH, CallStacks, Frame
-from compilediag.decode.records.shape_records import ShapeRecords
 
-from .log_builder import compile_, decode, metrics, record, start, string
+from .log_builder import compile_, metrics, record, start, string
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -29,14 +28,11 @@ def session(request):
     return of
 
 
-def events(*logs):
-    items, tally = decode("".join(logs))
-    assert not tally.faults, tally.faults
-    return [item[0] if isinstance(item, tuple) else item for item, _, _ in items]
-
-
-def of_kind(kind, made):
-    return [event for event in made if event.kind == kind]
+def frames(*places):
+    """A stack as torch logs it: (file, line, function) of each frame; the names of files are in records before it."""
+    files = [*dict.fromkeys(file for file, _, _ in places)]
+    names = "".join(string(file, number) for number, file in enumerate(files))
+    return names, [{"filename": files.index(file), "line": line, "name": name} for file, line, name in places]
 
 
 # Call stacks
@@ -57,20 +53,27 @@ def test_frames_that_stacks_share_are_stored_once(session):
     assert not stacks[["caller", "file", "line", "function"]].duplicated().any() and len(stacks) > 100
 
 
-def test_a_stack_has_the_same_key_in_every_session(session):
-    frames = [Frame("/a.py", 1, "<module>"), Frame("/a.py", 7, "f", "g()")]
-    key, fresh = CallStacks().add(frames, 5)
-    other = CallStacks()
-    other.add(frames[:1], 6)
-    assert other.add(frames, 7)[0] == key == fresh[-1].stack and fresh[1].caller == fresh[0].stack
-    assert other.add(frames, 8) == (key, [])
-    assert (fresh[-1].file, fresh[-1].line, fresh[-1].code, fresh[-1].time_ns) == ("/a.py", 7, "g()", 5)
+def read_stacks(session_of_log, *places):
+    names, stack = frames(*places)
+    session = session_of_log(names, record("create_symbol", {"symbol": "s0", "stack": stack}), strict=True)
+    return session.symbolic_shapes["torch_stack"].iloc[0], session.stacks
 
 
-def test_a_stack_that_never_ends_is_cut_and_no_stack_has_no_key():
-    key, fresh = CallStacks().add([Frame("/a.py", n, "f") for n in range(10 * MAX_DEPTH)], 0)
-    assert len(fresh) == MAX_DEPTH and fresh[-1].line == 10 * MAX_DEPTH - 1 and key == fresh[-1].stack
-    assert CallStacks().add([], 0) == (None, [])
+def test_a_stack_has_the_same_key_in_every_session(session_of_log):
+    places = [("/a.py", 1, "<module>"), ("/a.py", 7, "f")]
+    key, stacks = read_stacks(session_of_log, *places)
+    caller, own = stacks.to_dict("records")
+    assert own["stack"] == key == read_stacks(session_of_log, *places)[0] and own["caller"] == caller["stack"]
+    assert (own["file"], own["line"], own["function"]) == ("/a.py", 7, "f")
+    assert read_stacks(session_of_log, places[0])[0] == caller["stack"]
+
+
+def test_a_stack_that_never_ends_is_cut_and_no_stack_has_no_key(session_of_log):
+    key, stacks = read_stacks(session_of_log, *(("/a.py", number, "f") for number in range(4_000)))
+    assert len(stacks) == 400 and stacks["line"].max() == 3_999
+    assert key == stacks.set_index("line").loc[3_999, "stack"]
+    key, stacks = read_stacks(session_of_log)
+    assert pd.isna(key) and stacks.empty
 
 
 def test_a_stack_that_is_not_there_is_a_key_error(session):
@@ -86,9 +89,9 @@ def test_what_is_written_outside_of_any_compile_has_its_own_stack(session):
 
 
 @pytest.mark.parametrize("stack", [None, 5, "x", [None], [{"line": "a", "name": 3, "filename": {}}], [[]]])
-def test_stacks_that_make_no_sense_are_survived(stack):
-    made = events(string(), record("create_symbol", {"symbol": "s0", "user_stack": stack, "stack": stack}))
-    assert of_kind("symbolic_shape", made)[0].symbol == "s0"
+def test_stacks_that_make_no_sense_are_survived(session_of_log, stack):
+    symbol = record("create_symbol", {"symbol": "s0", "user_stack": stack, "stack": stack})
+    assert session_of_log(string(), symbol, strict=True).symbolic_shapes["symbol"].tolist() == ["s0"]
 
 
 # Failures
@@ -137,14 +140,14 @@ def count_guards(session, **fields):
     return sum(fields.items() <= record["guard_added"].items() for record in records)
 
 
-def test_a_guard_that_torch_logs_twice_is_recorded_once(session):
+def test_a_guard_that_torch_logs_twice_is_recorded_once(session, session_of_log):
     """torch logs each guard as guard_added and as guard_added_fast where it is asked for all."""
     shapes = session("shapes").symbolic_shapes
     assert shapes["action"].isin(["guarded", "suppressed"]).sum() == count_guards(session) >= 13
     twice = record("guard_added_fast", {"expr": "s0 > 3"})
-    assert len(of_kind("symbolic_shape", events(twice, twice))) == 2
+    assert len(session_of_log(twice, twice, strict=True).symbolic_shapes) == 2
     both = record("guard_added", {"expr": "s0 > 3", "prefix": "eval"}) + twice
-    assert len(of_kind("symbolic_shape", events(both, twice))) == 2
+    assert len(session_of_log(both, twice, strict=True).symbolic_shapes) == 2
 
 
 def test_a_specialization_says_what_fixed_it(session):
@@ -171,14 +174,12 @@ EVALUATING = ("/venv/site-packages/torch/fx/experimental/symbolic_shapes.py", 85
         ("need_use_acc_helper", "_inductor/codegen/cpp.py", "guarded"),
     ],
 )
-def test_a_condition_that_torch_makes_no_guard_of_is_not_a_guard(function, file, action):
+def test_a_condition_that_torch_makes_no_guard_of_is_not_a_guard(session_of_log, function, file, action):
     """torch logs `eval` and `eval [guard suppressed]` alike; the backward's strides are compared in this way."""
-    around = [("/venv/site-packages/torch/_inductor/compile_fx.py", 3061, "_compile_fx_main")]
-    stack = [Frame(*place) for place in (*around, (f"/venv/site-packages/torch/{file}", 1, function), EVALUATING)]
-    (row,) = of_kind(
-        "symbolic_shape",
-        ShapeRecords().decode("guard_added_fast", {"expr": "Eq(s27, 24)"}, {}, "0/3", 1, stacks=([], stack)),
-    )
+    around = ("/venv/site-packages/torch/_inductor/compile_fx.py", 3061, "_compile_fx_main")
+    names, stack = frames(around, (f"/venv/site-packages/torch/{file}", 1, function), EVALUATING)
+    guard = record("guard_added_fast", {"expr": "Eq(s27, 24)", "stack": stack}, compile_id="0/3")
+    (row,) = session_of_log(names, guard, strict=True).symbolic_shapes.itertuples()
     assert (row.action, row.expression) == (action, "Eq(s27, 24)")
 
 
@@ -210,28 +211,33 @@ def test_problems_of_an_export(session):
     assert list(data["values"]) == ["c"] and data["derivation"][0].startswith("u4 > 2 = gt(u4, 2) at /home/user/")
 
 
-def test_a_guard_of_an_export_on_what_was_asked_to_be_dynamic():
+@pytest.fixture
+def problems_of(session_of_log):
+    """`problems_of(*records)`: the problems of an export that a log has."""
+    return lambda *records: session_of_log(*records, strict=True).export_problems
+
+
+def test_a_guard_of_an_export_on_what_was_asked_to_be_dynamic(problems_of):
     body = {"expr": "s0 > 3", "prefix": "eval", "symbol_to_sources": {"s0": "L['x'].size()[0]"}}
-    made = events(record("guard_added", body, compile_id=None))
-    (problem,) = of_kind("export_problem", made)
+    (problem,) = problems_of(record("guard_added", body, compile_id=None)).itertuples()
     assert (problem.problem, problem.symbols) == ("constraint", {"s0": "L['x'].size()[0]"})
-    assert of_kind("export_problem", events(record("guard_added", body)))  # Since torch 2.15 an export has an id.
+    assert len(problems_of(record("guard_added", body))) == 1, "since torch 2.15 an export has an id"
     for compile_id in ("0/0", "!0/0/0"):  # A compile may guard.
         compiling = start(compile_id=compile_id) if compile_id == "0/0" else ""
-        assert not of_kind("export_problem", events(compiling, record("guard_added", body, compile_id=compile_id)))
+        assert problems_of(compiling, record("guard_added", body, compile_id=compile_id)).empty
     checked = {**body, "prefix": "runtime_assert"}
-    assert not of_kind("export_problem", events(record("guard_added", checked, compile_id=None)))
+    assert problems_of(record("guard_added", checked, compile_id=None)).empty
 
 
-def test_how_an_expression_came_about():
+def test_how_an_expression_came_about(problems_of):
     def step(number, result, *arguments):
         details = {"method": "add", "result": result, "result_id": number, "argument_ids": list(arguments)}
         return record("expression_created", {**details, "arguments": list(map(str, arguments))}, compile_id=None)
 
     problem = {"expr": "c", "result": "True", "expr_node_id": 3}
     log = step(1, "a") + step(2, "b", 1, 99) + step(3, "c", 2, 1, 3)
-    made = events(log, record("propagate_real_tensors_provenance", problem, compile_id=None))
-    assert of_kind("export_problem", made)[0].derivation == ["a = add()", "b = add(1, 99)", "c = add(2, 1, 3)"]
+    made = problems_of(log, record("propagate_real_tensors_provenance", problem, compile_id=None))
+    assert made["derivation"].tolist() == [["a = add()", "b = add(1, 99)", "c = add(2, 1, 3)"]]
 
 
 def test_findings_of_an_export_say_what_to_change(session):
@@ -256,10 +262,10 @@ def test_provenance_is_kept_beside_the_graphs_and_the_code(session):
     assert details["preToPost"]["matmul"] == ["mm"] and any("relu" in kernel for kernel in details["cppCodeToPost"])
 
 
-def test_a_link_is_kept_with_its_address():
-    items, _ = decode(compile_() + record("link", {"name": "profile", "url": "https://example.org/p?a=1"}))
-    links = {item[0].name: item[1] for item, _, _ in items if isinstance(item, tuple)}
-    assert links["link: profile"] == b"https://example.org/p?a=1"
+def test_a_link_is_kept_with_its_address(session_of_log):
+    session = session_of_log(compile_(), record("link", {"name": "profile", "url": "https://example.org/p?a=1"}))
+    (link,) = session.artifacts.query("name == 'link: profile'")["event_id"]
+    assert session.artifact(link) == "https://example.org/p?a=1"
 
 
 # Collectives
@@ -283,6 +289,6 @@ def test_outputs_and_estimates_come_with_the_collective_that_they_are_of(session
 
 @pytest.mark.parametrize("text", ["{", "{}", "3", '{"ops": 3}', '{"ops": [3, {"type": "collective", "outputs": [1]}]}'])
 @pytest.mark.parametrize("name", ["inductor_collective_schedule", "inductor_runtime_and_tensor_meta"])
-def test_a_schedule_that_makes_no_sense_is_kept_as_a_text(name, text):
-    made = events(record("artifact", {"name": name, "encoding": "json"}, text))
-    assert [event.kind for event in made] == ["artifact"] and made[0].name == name
+def test_a_schedule_that_makes_no_sense_is_kept_as_a_text(session_of_log, name, text):
+    session = session_of_log(record("artifact", {"name": name, "encoding": "json"}, text), strict=True)
+    assert session.artifacts["name"].tolist() == [name] and session.collectives.empty

@@ -9,9 +9,7 @@ import pytest
 
 from compilediag import Session
 from compilediag.events import Artifact, Phase, SourceStatus
-from compilediag.recording import recorder as recorder_module
-from compilediag.recording.recorder import Recorder, WriterStatus
-from compilediag.storage.recorded_data import RecordedData
+from tests.inside import RecordedData, Recorder, WriterStatus, recorder_module
 
 from .session_builder import META, Feed, put
 
