@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 #: Characters of a text that one cell of a table can hold.
 MAX_TEXT = 4_000
@@ -13,27 +11,6 @@ MAX_TEXT = 4_000
 MAX_JSON, MAX_ITEM = 64_000, 1_000
 #: Characters of a message of torch's that are searched: some patterns try each of them as a beginning.
 SEARCHED = 20_000
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def cache_short(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Cache the results of a function of texts, as `functools.lru_cache` does; calls with a long text are not kept."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        cached: Any = functools.lru_cache(maxsize=maxsize)(function)
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            is_short = len(args[0]) <= 2 * MAX_TEXT  # type: ignore[arg-type]
-            result: R = cached(*args, **kwargs) if is_short else function(*args, **kwargs)
-            return result
-
-        return call
-
-    return decorate
 
 
 def bound_text(text: str, limit: int = MAX_TEXT) -> str:

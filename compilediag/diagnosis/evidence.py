@@ -180,14 +180,11 @@ def kept_of(kind: type[Event]) -> Callable[[Callable[[Evidence], list[T]]], Call
     """
 
     def decorate(make: Callable[[Evidence], list[T]]) -> Callable[[Rows], list[T]]:
-        find = kept(make)
-
         @functools.wraps(make)
-        def get(data: Rows) -> list[T]:
-            evidence = Evidence.of(data)
-            return find(evidence) if evidence.rows(kind) else []
+        def find(evidence: Evidence) -> list[T]:
+            return make(evidence) if evidence.rows(kind) else []
 
-        return get
+        return kept_after(kind)(find)
 
     return decorate
 
