@@ -175,6 +175,11 @@ def get_basename(path: str) -> str:
     return re.split(r"[\\/]", path)[-1] or path
 
 
+def get_class_name(name: str | None) -> str:
+    """The name of a class without its module; "" without one."""
+    return (name or "").rpartition(".")[2]
+
+
 def format_line(text: object, limit: int = 120) -> str:
     """Put a text on one line: characters that are not shown become spaces, and what is longer than `limit` ends in
     "...".

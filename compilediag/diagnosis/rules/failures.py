@@ -17,6 +17,7 @@ from ...formatting import (
     format_line,
     format_lost,
     format_place,
+    get_class_name,
     is_resumed,
 )
 from ..causes.call_sites import find_call_fields
@@ -168,7 +169,7 @@ def _get_reason(rows: list[Compile]) -> str:
 
 
 def _is_graph_break(rows: list[Compile]) -> bool:
-    return _get_class(find_first(row.fail_type for row in rows)) == "Unsupported"
+    return get_class_name(find_first(row.fail_type for row in rows)) == "Unsupported"
 
 
 def _get_error(row: Compile) -> str:
@@ -211,14 +212,9 @@ def _advise_break(text: str) -> str:
 
 def _advise_hidden(rows: list[Compile]) -> str:
     """What to do about an exception that the program does not get."""
-    if _get_class(rows[0].fail_type) == _WRONG_USE:
+    if get_class_name(rows[0].fail_type) == _WRONG_USE:
         return "Correct what the exception names: torch runs the function eagerly because of it."
     return f"{_advise(rows)} {_HIDDEN}"
-
-
-def _get_class(name: str | None) -> str:
-    """The name of an exception's class without its module."""
-    return (name or "").rpartition(".")[2]
 
 
 def _describe_error(row: Compile) -> str:
@@ -233,7 +229,7 @@ def _quote_hint(text: str) -> str:
 
 def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
-    if _get_class(rows[0].fail_type) == "RecompileError":
+    if get_class_name(rows[0].fail_type) == "RecompileError":
         return _NO_RECOMPILES
     if _is_graph_break(rows):
         return f"Remove that call: torch.compile(fullgraph=True) allows no graph break.{_quote_hint(text)}"
@@ -294,7 +290,7 @@ class ConstraintViolation:
 
 def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation | None:
     """Explain a failed compile; None if it did not fail because of a mark."""
-    if _get_class(fail_type) != "ConstraintViolationError":
+    if get_class_name(fail_type) != "ConstraintViolationError":
         return None
     stack = reason.partition("User stack:")[2]
     frames = _FRAME.findall(stack)
@@ -350,7 +346,7 @@ def _explain_traced(stacks: Stacks, row: Compile) -> str | None:
 
     An exception that is Python's own comes from the tracing: torch wraps those of backends into its own.
     """
-    if row.user_file is None or not hasattr(builtins, _get_class(row.fail_type)):
+    if row.user_file is None or not hasattr(builtins, get_class_name(row.fail_type)):
         return None
     files = tuple(frame.file or "" for frame in stacks.walk(row.stack))
     recipe = find_recipe("compile_failed", row.function or "", None, files)

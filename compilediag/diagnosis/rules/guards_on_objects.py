@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ...decode.guards.path import Path, format_expression
-from ...formatting import format_change, format_first_line, format_line, format_names
+from ...formatting import format_change, format_first_line, format_line, format_names, get_class_name
 from ..causes.cause import Cause, list_unique
 from ..rule import Advice, Case, FirstOf, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
 from ..source_edits import write_path
@@ -61,11 +61,7 @@ def _is_number_or_tensor(cause: Cause) -> bool:
 
 
 def _list_classes(cause: Cause) -> set[str]:
-    return {_get_class_name(value) for value in cause.values}
-
-
-def _get_class_name(text: str | None) -> str:
-    return (text or "").rpartition(".")[2]
+    return {get_class_name(value) for value in cause.values}
 
 
 def _is_fresh_object(cause: Cause) -> bool:
@@ -244,7 +240,7 @@ FRESH_CLASS = Rule(
     "fresh_class",
     ("type",),
     when=lambda cause: any(
-        _get_class_name(row.expected) == _get_class_name(row.lookalike or row.actual) for row in cause.recompiles
+        get_class_name(row.expected) == get_class_name(row.lookalike or row.actual) for row in cause.recompiles
     ),
     action="Define the class once, at module level.",
     why="The class of {name} is probably created again in a function each time.",
