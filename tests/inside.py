@@ -12,7 +12,7 @@ from compilediag.recording import active_recording
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
 from compilediag.sources.hooks import late_imports, own_errors, patches
-from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName
+from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName, Unavailable
 from compilediag.storage import session_writer
 from compilediag.storage.recorded_data import RecordedData
 from compilediag.storage.store import Store
@@ -28,6 +28,7 @@ __all__ = [
     "Recorder",
     "Store",
     "TorchName",
+    "Unavailable",
     "ViewModel",
     "WriterStatus",
     "answer_export",

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -90,9 +91,14 @@ def write(suffix: str, *programs: list[str], kept: frozenset[str] | None = None)
             (Path(__file__).parent / name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-def log_of(path: Path, folder: str, kept: frozenset[str] | None) -> str:
+def read(path: Path, is_kept: Callable[[Record, str], bool]) -> list[Record]:
+    """The records of a log that are kept, each judged with the name of its kind."""
     with path.open("rb") as stream:
-        records = [record for record in read_records(stream) if kept is None or find_name(record.metadata) in kept]
+        return [record for record in read_records(stream) if is_kept(record, find_name(record.metadata) or "")]
+
+
+def log_of(path: Path, folder: str, kept: frozenset[str] | None) -> str:
+    records = read(path, lambda record, name: kept is None or name in kept)
     prefixes = (f"V{record.stamp} 4242 torch/_dynamo/utils.py:1] " for record in records)
     pairs = zip(records, prefixes, strict=True)
     return "".join(f"{line}\n" for record, prefix in pairs for line in lines(record, prefix, folder))

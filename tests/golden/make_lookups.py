@@ -14,8 +14,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compilediag.decode.records.trace_log import Record, read_records
-
 from . import make_log
 
 PROGRAM = Path(__file__).with_name("cache_programs.py")
@@ -26,7 +24,7 @@ COMPONENTS = 8
 VERSION = "import torch, os; print(torch.__version__.split('+')[0], os.path.dirname(os.path.dirname(torch.__file__)))"
 
 
-def is_kept(record: Record) -> bool:
+def is_kept(record: make_log.Record, name: str) -> bool:
     if "chromium_event" in record.metadata:
         name = json.loads(record.payload)["name"]
         return name in ("dynamo", "entire_frame_compile") or any(part in name for part in KEPT)
@@ -34,7 +32,7 @@ def is_kept(record: Record) -> bool:
     return bool(KINDS & record.metadata.keys()) or any(part in name for part in KEPT)
 
 
-def shortened(record: Record) -> Record:
+def shortened(record: make_log.Record) -> make_log.Record:
     """The record with a few components of its key."""
     if record.payload is not None and b'"components"' in record.payload:
         fields = json.loads(record.payload)
@@ -44,9 +42,8 @@ def shortened(record: Record) -> Record:
     return record
 
 
-def read_log(path: Path) -> list[Record]:
-    with path.open("rb") as stream:
-        return [shortened(record) for record in read_records(stream) if is_kept(record)]
+def read_log(path: Path) -> list[make_log.Record]:
+    return [shortened(record) for record in make_log.read(path, is_kept)]
 
 
 def write(logs: list[Path], folder: str, version: str, packages: str) -> None:

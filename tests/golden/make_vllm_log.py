@@ -15,9 +15,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compilediag.decode.records.record_kinds import find_name
-from compilediag.decode.records.trace_log import Record, read_records
-
 from . import make_log
 
 PROGRAM = Path(__file__).with_name("vllm_program.py")
@@ -28,11 +25,10 @@ print(importlib.metadata.version("vllm"), os.path.dirname(os.path.dirname(torch.
 """
 
 
-def is_kept(record: Record) -> bool:
+def is_kept(record: make_log.Record, name: str) -> bool:
     if "chromium_event" in record.metadata:
-        name = json.loads(record.payload)["name"]
-        return name in ("dynamo", "entire_frame_compile") or name.startswith("vllm")
-    name = find_name(record.metadata) or ""
+        phase = json.loads(record.payload)["name"]
+        return phase in ("dynamo", "entire_frame_compile") or phase.startswith("vllm")
     return name in KINDS or name.startswith("vllm_")
 
 
@@ -51,9 +47,7 @@ def main(python: str, site: str = "") -> None:
         version, packages = versions.stdout.split()
         text = []
         for path in sorted(Path(folder, "logs").iterdir()):
-            with path.open("rb") as stream:
-                records = [record for record in read_records(stream) if is_kept(record)]
-            for record in records:
+            for record in make_log.read(path, is_kept):
                 prefix = f"V{record.stamp} 4242 torch/_dynamo/utils.py:1] "
                 text += [
                     line.replace(site, packages) if site else line

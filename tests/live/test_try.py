@@ -16,11 +16,10 @@ import pytest
 
 import compilediag
 from compilediag.diagnosis import Edit
-from compilediag.diagnosis.plan import Plan, PlanStep
 from compilediag.events import Recompile
 from compilediag.trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
 from compilediag.trials.script_trial import try_script
-from tests.unit.session_builder import saved
+from tests.unit.session_builder import make_plan, saved
 from tests.unit.test_hostile_plans import REPRO, TRAIN, make_rows
 
 #: Two causes at the same calls: the plan is two settings, or two edits.
@@ -121,8 +120,7 @@ def make_plan_of_edit(file, old, new, line, **replaced):
     """A plan of one edit: what a rule prints may change, this does not."""
     kind = "replace" if replaced else "insert_before"
     edit = Edit(str(file), line, kind, old, new, **{"code": old, **replaced})
-    step = PlanStep("size_changes", "x.shape[0] was 4, then 6", new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
-    return Plan(steps=(step,), recompiles=1, recompiles_saved=1)
+    return make_plan({"edits": (edit,), "change": new}, recompiles=1, recompiles_saved=1)
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """Sessions for tests: events go through the real recorder into a real file, and no torch is needed."""
 
 import re
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import compilediag as cd
-from compilediag.events import SourceStatus
+from compilediag.diagnosis import merge_fixes
+from compilediag.events import Recompile, SourceStatus
 from tests import inside
 
 SECOND = 1_000_000_000
@@ -77,6 +80,17 @@ def stored(folder, *events, **facts):
     store.append(events)
     store.close()
     return cd.load(store.path)
+
+
+def make_plan(*steps, **fields):
+    """A plan of steps, each given by its edits, settings, file, ...; `fields` are those of the plan."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = {"function": "forward", "guard_source": "x.size()[0]", "guard_kind": "tensor_size"}
+        found = stored(Path(folder), Recompile(time_ns=SECOND, expected="4", actual="6", **place)).plan()
+    bare = {"settings": None, "edits": (), "file": None, "line": None, "code": None}
+    made = tuple(replace(found.steps[0], **{**bare, **step}) for step in steps)
+    settings = merge_fixes(step.settings for step in made)
+    return replace(found, steps=made, **{"settings": settings, "notes": (), "costs": (), **fields})
 
 
 def page_of(session, **options):

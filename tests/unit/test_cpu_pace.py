@@ -3,7 +3,6 @@
 import pytest
 
 from compilediag.views import patches
-from compilediag.views.patches import LONGEST_S, MOST_SAVED_S, SHARE, CpuPace
 
 
 @pytest.fixture
@@ -21,28 +20,28 @@ def work(clock, cpu_s, wall_s=0.0):
 
 
 def test_a_burst_after_a_pause_is_sent_at_once(clock):
-    pace = CpuPace()
+    pace = patches.CpuPace()
     for _ in range(10):
-        work(clock, MOST_SAVED_S / 11)
+        work(clock, patches.MOST_SAVED_S / 11)
         assert pace.pause_s() == 0
-    work(clock, MOST_SAVED_S / 5)
+    work(clock, patches.MOST_SAVED_S / 5)
     assert pace.pause_s() > 0
-    work(clock, 0.0, wall_s=2 * MOST_SAVED_S / SHARE)
+    work(clock, 0.0, wall_s=2 * patches.MOST_SAVED_S / patches.SHARE)
     assert pace.pause_s() == 0
 
 
 def test_constant_news_take_the_share_and_no_more(clock):
-    pace = CpuPace()
-    begin, cost = clock[0], LONGEST_S * SHARE / 2
+    pace = patches.CpuPace()
+    begin, cost = clock[0], patches.LONGEST_S * patches.SHARE / 2
     for _ in range(10_000):
         work(clock, cost)
         clock[0] += pace.pause_s()
-    assert 10_000 * cost / (clock[0] - begin) == pytest.approx(SHARE, rel=0.05)
+    assert 10_000 * cost / (clock[0] - begin) == pytest.approx(patches.SHARE, rel=0.05)
 
 
 def test_one_long_step_delays_what_follows_by_little(clock):
-    pace = CpuPace()
+    pace = patches.CpuPace()
     work(clock, 30.0)
-    assert pace.pause_s() == LONGEST_S
-    work(clock, 0.0, wall_s=MOST_SAVED_S / SHARE)
+    assert pace.pause_s() == patches.LONGEST_S
+    work(clock, 0.0, wall_s=patches.MOST_SAVED_S / patches.SHARE)
     assert pace.pause_s() == 0

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from compilediag.decode.call_stacks import OwnCode
-from compilediag.diagnosis.plan import make_plan
-from compilediag.diagnosis.plan.specs import Slot, SpecEvidence, find_spec_evidence, write_spec
+from compilediag.diagnosis.plan.specs import Slot, SpecEvidence, write_spec
 from compilediag.diagnosis.source_edits import apply_edits
 from compilediag.events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
-from tests.unit.tables_builder import tables
 
 FILE = "/home/ada/train.py"
 ROWS, COUNT = Slot("L['x']", 0), Slot("L['n']")
@@ -116,7 +114,13 @@ def test_an_option_that_excludes_a_specification(option):
     assert write(f"@torch.compile({option})") is None
 
 
-def make_session(version="2.15.0", frames=(), **shape):
+@pytest.fixture
+def find_plan(session_of):
+    """`find_plan(...)`: the plan of `make_rows(...)` in a version of torch."""
+    return lambda version="2.15.0", **rows: session_of(*make_rows(**rows), torch_version=version).plan()
+
+
+def make_rows(frames=(), **shape):
     """A function whose first size went from 4 to 6, at the top level of a script, and became dynamic."""
     function = {"function": "step", "file": FILE, "line": 2}
     guard = "check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, size=[4, 3], stride=[3, 1])"
@@ -125,7 +129,7 @@ def make_session(version="2.15.0", frames=(), **shape):
     key = {"time_ns": 2, "compile_id": "0/1", "compile_key": "b"}
     reason = "tensor 'x' size mismatch at index 0. expected 4, actual 6"
     main, wrapper = {"stack": "m", "file": FILE, "function": "<module>"}, "/lib/torch/_dynamo/eval_frame.py"
-    rows = [
+    return [
         StackFrame(time_ns=0, line=9, code="step(x)", call="step(x)", parameters=[], **main),
         StackFrame(time_ns=0, stack="w", caller="m", file=wrapper, line=1, function="compile_wrapper"),
         replace(frame("@torch.compile", parameters=("x",)), stack="s", caller="w"),
@@ -139,14 +143,12 @@ def make_session(version="2.15.0", frames=(), **shape):
             if shape
             else []
         ),
+        *frames,
     ]
-    data = tables(*rows, *frames)
-    data.meta = {"torch_version": version}
-    return data
 
 
-def test_a_plan_has_the_specification_among_the_alternatives_of_its_steps():
-    plan = make_plan(make_session())
+def test_a_plan_has_the_specification_among_the_alternatives_of_its_steps(find_plan):
+    plan = find_plan()
     (spec,) = plan.specs
     assert spec.title == "Instead of step 1, one specification of step (train.py:2):"
     assert f"@torch.compile(dynamic_shapes={X_0})" in str(plan)
@@ -156,22 +158,22 @@ def test_a_plan_has_the_specification_among_the_alternatives_of_its_steps():
     assert "dynamic_shapes" not in plan.code()
 
 
-def test_earlier_versions_of_torch_have_no_specification():
-    assert make_plan(make_session("2.14.1")).specs == ()
+def test_earlier_versions_of_torch_have_no_specification(find_plan):
+    assert find_plan("2.14.1").specs == ()
 
 
-def test_a_value_that_the_code_depends_on_is_not_specified():
-    assert len(find_spec_evidence(make_session())) == 1
-    assert find_spec_evidence(make_session(action="guarded", expression="s0 < 16", torch_stack="t")) == []
-    assert find_spec_evidence(make_session(action="specialized", value="6")) == []
+def test_a_value_that_the_code_depends_on_is_not_specified(find_plan):
+    assert len(find_plan().specs) == 1
+    assert find_plan(action="guarded", expression="s0 < 16", torch_stack="t").specs == ()
+    assert find_plan(action="specialized", value="6").specs == ()
 
 
-def test_a_condition_that_torch_drops_for_unbacked_sizes_is_none():
+def test_a_condition_that_torch_drops_for_unbacked_sizes_is_none(find_plan):
     stack = [
         StackFrame(time_ns=0, stack="o", function="conv", file="/lib/torch/_subclasses/fake_impls.py"),
         StackFrame(time_ns=0, stack="g", caller="o", function="_guard_or", file="/lib/torch/fx/symbolic_shapes.py"),
         StackFrame(time_ns=0, stack="t", caller="g", function="evaluate_expr", file="/lib/torch/fx/symbolic_shapes.py"),
     ]
     condition = {"action": "guarded", "expression": "s0 < 16", "torch_stack": "t"}
-    assert len(find_spec_evidence(make_session(frames=stack, **condition))) == 1
-    assert find_spec_evidence(make_session(frames=stack[:1], **condition)) == []
+    assert len(find_plan(frames=stack, **condition).specs) == 1
+    assert find_plan(frames=stack[:1], **condition).specs == ()

@@ -13,8 +13,6 @@ import pytest
 
 from compilediag.decode.cache_keys import CacheKey, Component, KeyOwner
 from compilediag.sources.caches import key_history as history
-from compilediag.sources.caches.key_history import StoredKeys, default_path
-from compilediag.system.program import program_name
 
 from ..fuzz.spoilt_files import spoil_bytes, spoil_cells
 
@@ -33,7 +31,7 @@ def key(name, text="1", settings=SETTINGS):
 
 def kept(path, *keys, who=None):
     """Keep keys as an earlier session would have."""
-    session = StoredKeys(path, "2.13.0")
+    session = history.StoredKeys(path, "2.13.0")
     for k in keys:
         session.remember([(who or owner(), k)])
     assert session.problem is None
@@ -41,7 +39,7 @@ def kept(path, *keys, who=None):
 
 
 def known(path, who=None):
-    session = StoredKeys(path)
+    session = history.StoredKeys(path)
     found = session.earlier(who or owner())
     assert session.problem is None
     return [name for name, _, _ in found]
@@ -55,7 +53,7 @@ def path(tmp_path):
 def test_what_one_session_keeps_the_next_one_knows(path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/home/ada/train.py"])
     kept(path, key("k1", "1"), key("k2", "2"))
-    [(name, components, seen), (second, _, _)] = StoredKeys(path).earlier(owner())
+    [(name, components, seen), (second, _, _)] = history.StoredKeys(path).earlier(owner())
     assert (name, second) == ("k1", "k2")
     assert components == {**key("k1").own, **SETTINGS}
     assert seen.endswith("UTC, train.py, torch 2.13.0") and seen[:2] == "20"
@@ -68,7 +66,7 @@ def test_keys_are_of_their_owner_alone(path):
 
 
 def test_a_session_does_not_find_its_own_keys(path):
-    session = StoredKeys(path)
+    session = history.StoredKeys(path)
     session.remember([(owner(), key("k1"))])
     assert session.earlier(owner()) == [] and known(path) == ["k1"]
 
@@ -76,7 +74,7 @@ def test_a_session_does_not_find_its_own_keys(path):
 def test_a_key_that_is_seen_again_becomes_the_latest(path):
     kept(path, key("k1", "1"), key("k2"))
     kept(path, key("k1", "new"))
-    found = StoredKeys(path).earlier(owner())
+    found = history.StoredKeys(path).earlier(owner())
     assert [name for name, _, _ in found] == ["k2", "k1"] and found[1][1]["a"].text == "new"
 
 
@@ -118,7 +116,7 @@ sys.path.insert(0, {os.getcwd()!r})
 from tests.unit.test_history import *
 history.PATIENCE_S = 600
 who = owner(sys.argv[1])
-session = StoredKeys(Path({str(path)!r}))
+session = history.StoredKeys(Path({str(path)!r}))
 for n in range(40):
     session.remember([(who, key(f"k{{n}}"))])
 assert session.problem is None
@@ -140,7 +138,7 @@ assert session.problem is None
 
 
 def unusable(path, **options):
-    session = StoredKeys(path, **options)
+    session = history.StoredKeys(path, **options)
     assert session.earlier(owner()) == []
     session.remember([(owner(), key("k1"))])
     assert session.earlier(owner()) == []
@@ -162,7 +160,7 @@ def test_rows_that_are_no_components_are_damage(path, body):
     kept(path, key("k1"))
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE keys SET own = ?", (body,))
-    session = StoredKeys(path)
+    session = history.StoredKeys(path)
     assert session.earlier(owner()) == [] and session.problem
 
 
@@ -187,7 +185,7 @@ def test_a_file_that_another_process_has_locked_is_waited_for_once(path, monkeyp
     other.execute("BEGIN EXCLUSIVE")
     opened, connect = [], sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: opened.append(args) or connect(*args, **options))
-    session = StoredKeys(path)
+    session = history.StoredKeys(path)
     for n in range(20):
         session.remember([(owner(), key(f"new {n}"))])
         session.earlier(owner())
@@ -201,7 +199,7 @@ def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch)
     kept(path, key("k1"))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    session = StoredKeys(path)
+    session = history.StoredKeys(path)
     session.remember([(owner(), key("k2"))])
     assert session.problem is None
     other.execute("ROLLBACK")
@@ -212,7 +210,7 @@ def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch)
 
 def test_surrogates_and_long_texts_are_kept(path):
     kept(path, key("k1", "\ud800" + "x" * 100_000))
-    assert StoredKeys(path).earlier(owner())[0][1]["a"].text.startswith("\ud800x")
+    assert history.StoredKeys(path).earlier(owner())[0][1]["a"].text.startswith("\ud800x")
 
 
 # Where it is
@@ -222,24 +220,26 @@ def test_surrogates_and_long_texts_are_kept(path):
 def test_it_can_be_switched_off(monkeypatch, tmp_path, said):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("COMPILEDIAG_HISTORY", said)
-    assert unusable(StoredKeys.of_user("2.13.0")._path) is None
+    assert unusable(history.StoredKeys.of_user("2.13.0")._path) is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_it_is_where_the_variable_says_or_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("COMPILEDIAG_HISTORY", str(tmp_path / "mine.sqlite"))
-    assert StoredKeys.of_user(None)._path == tmp_path / "mine.sqlite"
+    assert history.StoredKeys.of_user(None)._path == tmp_path / "mine.sqlite"
     monkeypatch.setenv("COMPILEDIAG_HISTORY", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert StoredKeys.of_user(None)._path == default_path() == tmp_path / "compilediag" / "keys-1.sqlite"
+    assert (
+        history.StoredKeys.of_user(None)._path == history.default_path() == tmp_path / "compilediag" / "keys-1.sqlite"
+    )
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "ada"))
-    assert default_path() == tmp_path / "ada" / ".cache" / "compilediag" / "keys-1.sqlite"
+    assert history.default_path() == tmp_path / "ada" / ".cache" / "compilediag" / "keys-1.sqlite"
 
 
 def test_no_test_uses_the_users_own(history_of_its_own):
-    assert StoredKeys.of_user(None)._path == history_of_its_own
-    assert not str(history_of_its_own).startswith(str(default_path().parent))
+    assert history.StoredKeys.of_user(None)._path == history_of_its_own
+    assert not str(history_of_its_own).startswith(str(history.default_path().parent))
 
 
 @pytest.fixture(scope="module")
@@ -251,11 +251,16 @@ def test_what_tests_share_keeps_no_history(before_any_test):
     assert before_any_test == "off"
 
 
-def test_the_program_is_the_notebook_or_the_script(monkeypatch):
+@pytest.mark.parametrize(
+    ("notebook", "name"), [(None, "my train.py"), ("/home/ada/notes.ipynb", "notes.ipynb")], ids=["script", "notebook"]
+)
+def test_the_program_is_the_notebook_or_the_script(path, monkeypatch, notebook, name):
     monkeypatch.setattr(sys, "argv", ["/home/ada/my train.py"])
-    assert program_name() == "my train.py"
-    monkeypatch.setenv("JPY_SESSION_NAME", "/home/ada/notes.ipynb")
-    assert program_name() == "notes.ipynb"
+    if notebook:
+        monkeypatch.setenv("JPY_SESSION_NAME", notebook)
+    kept(path, key("k1"))
+    [(_, _, seen)] = history.StoredKeys(path).earlier(owner())
+    assert f" UTC, {name}, torch " in seen
 
 
 def test_what_is_in_it_is_json_alone(path):
@@ -317,7 +322,7 @@ def test_values_that_are_too_much_cost_the_history_alone(path, body):
     kept(path, key("k1"))
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE keys SET own = ?", (body,))
-    session = StoredKeys(path)
+    session = history.StoredKeys(path)
     assert session.earlier(owner()) == [] and session.problem
 
 
@@ -326,7 +331,7 @@ def test_times_that_are_none_cost_the_history_alone(path, seen):
     kept(path, key("k1"))
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE keys SET seen_ns = ?, seen_in = x'1b5b33316d'", (seen,))
-    assert StoredKeys(path).earlier(owner()) == []
+    assert history.StoredKeys(path).earlier(owner()) == []
 
 
 def test_a_file_that_is_too_large_is_not_read(path, monkeypatch):
@@ -355,7 +360,7 @@ def test_spoilt_files_cost_the_history_alone(path):
         path.write_bytes(honest if number % 2 else spoil_bytes(random_, honest))
         if number % 2:
             spoil_cells(random_, path)
-        session = StoredKeys(path)
+        session = history.StoredKeys(path)
         assert all(isinstance(name, str) and seen.isprintable() for name, _, seen in session.earlier(owner()))
         session.remember([(owner(), key("new"))])
         ended += session.problem is not None

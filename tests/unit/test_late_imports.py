@@ -6,11 +6,9 @@ import threading
 
 import pytest
 
-from compilediag.recording.recorder import Recorder
-from compilediag.sources.hooks.late_imports import WhenImported, list_waiting
 from compilediag.sources.hooks.patches import Patch
 from compilediag.sources.hooks.source import Source
-from compilediag.sources.hooks.torch_names import Unavailable
+from tests.inside import Recorder, Unavailable, list_late_imports
 
 
 @pytest.fixture
@@ -26,23 +24,35 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+class Waiting(Source):
+    """A source that notes the imports of modules, with the thread."""
+
+    name = "waiting"
+
+    def __init__(self, modules, calls):
+        super().__init__(Recorder("unused", {}), "full")
+        self.modules, self.calls = modules, calls
+
+    @classmethod
+    def probe(cls):
+        pass
+
+    def late_patches(self):
+        return {name: lambda name=name: self.calls.append((name, threading.get_ident())) or [] for name in self.modules}
+
+
 @pytest.fixture
 def watching():
-    calls, hooks = [], []
+    calls, sources = [], []
 
     def watch(*names):
-        hook = WhenImported(
-            {name: lambda name=name: calls.append((name, threading.get_ident())) for name in names},
-            calls.append,
-            calls.append,
-        )
-        hook.install()
-        hooks.append(hook)
-        return calls, hook
+        sources.append(Waiting(names, calls))
+        sources[-1].begin()
+        return calls, sources[-1]
 
     yield watch
-    for hook in hooks:
-        hook.remove()
+    for source in sources:
+        source.end()
 
 
 def test_the_callback_runs_once_after_the_import_in_the_importing_thread(package, watching):
@@ -81,11 +91,11 @@ def test_two_callbacks_for_one_module_both_run(package, watching):
 
 def test_taken_out_it_is_gone(package, watching):
     before = list(sys.meta_path)
-    calls, hook = watching(f"{package}.inner")
-    assert list_waiting() == [f"import of {package}.inner"]
-    hook.remove()
+    calls, source = watching(f"{package}.inner")
+    assert list_late_imports() == [f"import of {package}.inner"]
+    source.end()
     importlib.import_module(f"{package}.inner")
-    assert (calls, sys.meta_path, list_waiting()) == ([], before, [])
+    assert (calls, sys.meta_path, list_late_imports()) == ([], before, [])
 
 
 class Late(Source):
@@ -132,7 +142,7 @@ def test_a_source_hooks_a_module_that_is_there_or_comes_later(late, shouting, fi
     inner = shouting()
     assert (inner.shout("a"), late.events) == ("A", 1)
     late.end()
-    assert (inner.shout("b"), late.events, list_waiting()) == ("B", 1, [])
+    assert (inner.shout("b"), late.events, list_late_imports()) == ("B", 1, [])
 
 
 def test_a_module_that_comes_after_the_end_is_left_alone(late, shouting):
@@ -147,5 +157,5 @@ def test_a_missing_attribute_of_a_later_module_disables_the_source_and_is_report
     assert late.status().status == "active"
     inner = shouting()
     status = late.status()
-    assert (status.status, status.reason, list_waiting()) == ("unavailable", "there is no whisper", [])
+    assert (status.status, status.reason, list_late_imports()) == ("unavailable", "there is no whisper", [])
     assert inner.shout("a") == "A" and late.events == 0

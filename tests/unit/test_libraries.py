@@ -6,7 +6,6 @@ import pytest
 
 from compilediag.events import CacheLookup
 from compilediag.sources.caches import code_caches
-from compilediag.sources.caches.code_caches import WRAPPER, Build, LibraryBuilds, LibraryLookUps
 
 IDS, NO_IDS = {"compile_id": "0/1", "compile_key": "ab.1"}, {"compile_id": None, "compile_key": None}
 OWNER = {**IDS, "function": "f", "file": "/a.py", "line": 3}
@@ -17,12 +16,12 @@ def looked(key="k", outcome="miss", **columns):
 
 
 def built(duration_s=2.0, fail_reason=None, where="thread"):
-    return Build(7, where, duration_s, fail_reason)
+    return code_caches.Build(7, where, duration_s, fail_reason)
 
 
 @pytest.mark.parametrize("asked_first", [True, False])
 def test_a_lookup_is_recorded_once_with_its_owner(asked_first):
-    libraries, row = LibraryLookUps(), looked(taken_s=2.0)
+    libraries, row = code_caches.LibraryLookUps(), looked(taken_s=2.0)
     steps = [lambda: libraries.ask("k", OWNER), lambda: libraries.answer(row)]
     details = [event for step in (steps if asked_first else steps[::-1]) for event in step()]
     assert details == [dataclasses.replace(row, **OWNER)]
@@ -31,7 +30,7 @@ def test_a_lookup_is_recorded_once_with_its_owner(asked_first):
 
 
 def test_a_library_that_is_requested_again_is_recorded_again():
-    libraries = LibraryLookUps()
+    libraries = code_caches.LibraryLookUps()
     libraries.ask("k", OWNER)
     libraries.answer(looked())
     libraries.ask("k", {**OWNER, "compile_id": "1/0"})
@@ -41,14 +40,14 @@ def test_a_library_that_is_requested_again_is_recorded_again():
 
 def test_libraries_that_are_never_reported_are_forgotten(monkeypatch):
     monkeypatch.setattr(code_caches, "MAX_REMEMBERED", 2)
-    libraries = LibraryLookUps()
+    libraries = code_caches.LibraryLookUps()
     for key in "abc":
         libraries.answer(looked(key))
     assert list(libraries.ask("a", OWNER)) == [] and len(list(libraries.ask("c", OWNER))) == 1
 
 
 def test_a_kernel_has_its_build():
-    builds = LibraryBuilds()
+    builds = code_caches.LibraryBuilds()
     assert list(builds.finish("k", built())) == []
     assert list(builds.finish("k", built(duration_s=None))) == [], "its file is there when it is loaded"
     [kernel] = builds.claim("cpp_fused_add_0", "k", IDS)
@@ -62,7 +61,7 @@ def test_a_kernel_has_its_build():
 
 
 def test_a_kernel_without_a_build_was_in_memory_or_on_disk():
-    builds = LibraryBuilds()
+    builds = code_caches.LibraryBuilds()
     builds.finish("k", built(duration_s=None))
     kernels = [*builds.claim("on_disk", "k", NO_IDS), *builds.claim("in_memory", "k", NO_IDS)]
     assert [(k.name, k.outcome, k.duration_s) for k in kernels] == [
@@ -72,7 +71,7 @@ def test_a_kernel_without_a_build_was_in_memory_or_on_disk():
 
 
 def test_a_build_that_failed():
-    builds = LibraryBuilds()
+    builds = code_caches.LibraryBuilds()
     builds.finish("k", built(fail_reason="no space left"))
     [kernel] = builds.claim("cpp_fused_add_0", "k", IDS)
     assert (kernel.outcome, kernel.fail_reason) == ("failed", "no space left")
@@ -82,15 +81,15 @@ def test_a_build_that_failed():
 
 @pytest.mark.parametrize("claimed_first", [True, False])
 def test_a_cpp_wrapper_is_recorded_when_it_is_built(claimed_first):
-    builds = LibraryBuilds()
-    steps = [lambda: builds.claim(WRAPPER, "k", IDS), lambda: builds.finish("k", built())]
+    builds = code_caches.LibraryBuilds()
+    steps = [lambda: builds.claim(code_caches.WRAPPER, "k", IDS), lambda: builds.finish("k", built())]
     [kernel] = [event for step in (steps if claimed_first else steps[::-1]) for event in step()]
-    assert (kernel.name, kernel.compile_id, kernel.duration_s) == (WRAPPER, "0/1", 2.0)
+    assert (kernel.name, kernel.compile_id, kernel.duration_s) == (code_caches.WRAPPER, "0/1", 2.0)
 
 
 def test_builds_that_nobody_waits_for_are_forgotten(monkeypatch):
     monkeypatch.setattr(code_caches, "MAX_REMEMBERED", 2)
-    builds = LibraryBuilds()
+    builds = code_caches.LibraryBuilds()
     for key in "abc":
         builds.finish(key, built())
     [forgotten], [known] = (list(builds.claim(key, key, NO_IDS)) for key in "ac")

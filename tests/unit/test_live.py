@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+import compilediag as cd
 from compilediag.cli.live_screen import draw_job
-from compilediag.logs.folders import FollowedFiles, find_sessions
 from compilediag.views.live_status import JobReader, LiveLines, answer_hung_or_compiling
 from tests.inside import Recorder, main
 from tests.unit.session_builder import META, SECOND, Feed, put
@@ -65,7 +65,7 @@ def kill(recorder):
 def read(folder, *recorders):
     for recorder in recorders:
         recorder.flush()
-    data = FollowedFiles("ranks/", lambda: find_sessions(folder))
+    data = cd.load(folder).data
     return read_now(JobReader(data, "ranks/"), data)
 
 
@@ -119,7 +119,7 @@ def test_a_killed_process_is_named_with_what_it_compiled(job, tmp_path):
 def test_lines_are_printed_once_per_change(job, tmp_path):
     (recorder,) = job(1)
     recorder.flush()
-    data = FollowedFiles("ranks/", lambda: find_sessions(tmp_path))
+    data = cd.load(tmp_path).data
     reader, lines = JobReader(data, "ranks/"), LiveLines()
 
     def look():

@@ -6,7 +6,6 @@ import random
 import pytest
 
 from compilediag.logs import log_files
-from compilediag.logs.log_files import PIECE, find_logs, separate_copies
 
 FIRST_LINE = b'V1123 12:00:00.000000 100 torch/a.py:1] {"str": ["train.py", 0]}\n'
 
@@ -35,7 +34,7 @@ def write_logs(folder, bodies):
     folder.mkdir()
     for number, body in enumerate(bodies):
         (folder / f"{number:05d}.log").write_bytes(body)
-    return find_logs([folder])
+    return log_files.find_logs([folder])
 
 
 def find_copies_slowly(bodies):
@@ -52,7 +51,17 @@ def find_copies_slowly(bodies):
 def test_every_copy_is_found(tmp_path, seed):
     random_ = random.Random(seed)
     texts = [FIRST_LINE * random_.choice([1, 80, 200])]
-    lengths = [0, 1, 10, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE - 1, 3 * PIECE]
+    lengths = [
+        0,
+        1,
+        10,
+        log_files.PIECE - 1,
+        log_files.PIECE,
+        log_files.PIECE + 1,
+        2 * log_files.PIECE,
+        3 * log_files.PIECE - 1,
+        3 * log_files.PIECE,
+    ]
     for _ in range(25):
         base = random_.choice(texts)
         cut = base[: random_.choice([*lengths, len(base), random_.randrange(len(base) + 1)])]
@@ -60,7 +69,7 @@ def test_every_copy_is_found(tmp_path, seed):
         texts.append(cut + random_.choice([b"", b"", b"x", letters]))
     random_.shuffle(texts)
     written = [gzip.compress(text) if text and random_.random() < 0.3 else text for text in texts]
-    kept, copies = separate_copies(write_logs(tmp_path / "logs", written))
+    kept, copies = log_files.separate_copies(write_logs(tmp_path / "logs", written))
     assert [int(log.path.stem) for log in copies] == find_copies_slowly(texts)
     assert len(kept) + len(copies) == len(texts)
 
@@ -78,6 +87,6 @@ SHAPES = {
 def test_what_is_read_is_proportional_to_the_logs(tmp_path, reads, shape, count):
     logs = write_logs(tmp_path / "logs", SHAPES[shape](count))
     reads.clear()
-    separate_copies(logs)
+    log_files.separate_copies(logs)
     assert len(reads) <= 3 * count
     assert sum(reads) <= 3 * sum(log.size for log in logs)

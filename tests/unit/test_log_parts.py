@@ -14,7 +14,6 @@ from compilediag.errors import CompilediagError
 from compilediag.logs import log_parts, workers
 from compilediag.logs.log_decoder import LogDecoder
 from compilediag.logs.log_files import LogFile
-from compilediag.logs.log_parts import PartStream, find_record, pack_records, parse_parts, unpack_records
 
 from .log_builder import BEGIN_US, compile_, event, golden, metrics, reasons, record, start, string
 from .test_ingest_parallel import assert_same
@@ -75,8 +74,8 @@ def decode_parts(data, begins):
 
     def reading():
         for begin, end in zip(begins, [*begins[1:], len(data)], strict=True):
-            listed = parse_records(PartStream(file, begin, end, len(data)))
-            yield from unpack_records(pack_records(listed, lambda digest, text: text))
+            listed = parse_records(log_parts.PartStream(file, begin, end, len(data)))
+            yield from log_parts.unpack_records(log_parts.pack_records(listed, lambda digest, text: text))
 
     return decode(data, separate_torn(reading()))
 
@@ -105,10 +104,10 @@ def test_a_record_is_found_from_every_byte(monkeypatch):
         monkeypatch.setattr(log_parts, "SEARCHED", searched)
         for at in range(1, len(data), 1 if searched > 7 else 13):
             first = next((begin for begin in begins if begin >= at), None)
-            assert find_record(io.BytesIO(data), at, len(data)) == first
+            assert log_parts.find_record(io.BytesIO(data), at, len(data)) == first
             if first is not None:
-                assert find_record(io.BytesIO(data), at, first + 1) == first
-                assert find_record(io.BytesIO(data), at, first) is None
+                assert log_parts.find_record(io.BytesIO(data), at, first + 1) == first
+                assert log_parts.find_record(io.BytesIO(data), at, first) is None
 
 
 def test_every_cut_gives_the_same():
@@ -131,8 +130,8 @@ def test_golden_logs_are_the_same_in_parts_of_any_size(path, tmp_path):
     for size in (300, random.Random(0).randrange(1000, 100_000), len(data) // 2):
         count = -(-len(data) // size)
         # Two processes, each of which sends a text once.
-        readers = [parse_parts(str(log), [*range(own, count, 2)], size, len(data)) for own in range(2)]
-        reading = (record for part in range(count) for record in unpack_records(next(readers[part % 2])))
+        readers = [log_parts.parse_parts(str(log), [*range(own, count, 2)], size, len(data)) for own in range(2)]
+        reading = (record for part in range(count) for record in log_parts.unpack_records(next(readers[part % 2])))
         assert decode(data, separate_torn(reading)) == whole
 
 
@@ -167,13 +166,13 @@ def test_a_process_that_dies_is_one_line(log, monkeypatch):
 
 def test_a_log_that_is_gone_is_one_line(tmp_path):
     with pytest.raises(CompilediagError, match="a.log can't be read to its end: "):
-        next(parse_parts(str(tmp_path / "a.log"), [0], 9, 9))
+        next(log_parts.parse_parts(str(tmp_path / "a.log"), [0], 9, 9))
 
 
 def test_an_error_of_another_process_is_the_same_error_here(tmp_path):
     gone = tmp_path / "a.log"
     with (
-        workers.start_workers(parse_parts, [[str(gone), [0], 9, 9]]) as [worker],
+        workers.start_workers(log_parts.parse_parts, [[str(gone), [0], 9, 9]]) as [worker],
         pytest.raises(CompilediagError, match="a.log can't be read to its end: .* No such file"),
     ):
         worker.take(gone)
@@ -185,7 +184,7 @@ def test_fields_that_are_nested_deeply_are_parsed_again():
         nested = [nested]
     read = Record("0305 12:00:00.000000", 1, {"a": nested}, "a", None, b"x", "d", size=1, fields='{"a": 1}')
     timed = Record("0305 12:00:00.000000", 1, {}, "chromium_event", None, b'{"a": 2}', "e", size=8, event={"a": nested})
-    unpacked = unpack_records(pack_records([read, timed, Unread("why", 3)], lambda *_: b"p"))
+    unpacked = log_parts.unpack_records(log_parts.pack_records([read, timed, Unread("why", 3)], lambda *_: b"p"))
     first, second, third = unpacked
     assert first.metadata == {"a": 1} and first.payload == b"x" and first.packed == b"p"
     assert second.parse_event() == {"a": 2} and third == Unread("why", 3)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.diagnosis import CodeChange, Edit, diagnose, merge_fixes
+from compilediag.diagnosis import CodeChange, Edit, diagnose
 from compilediag.diagnosis.change import merge_settings
 from compilediag.diagnosis.plan.make_plan import is_dynamic_change, merge_edits, order_changes
+from tests.unit.session_builder import make_plan
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
 
@@ -119,20 +120,12 @@ def train(model, batches):
 LINE = "logits = model(ids)"
 
 
-@pytest.fixture
-def plan_with(plan_of):
-    """`plan_with([FIELDS, ...], file)`: a plan whose steps are at this file and have these edits or settings."""
-    plan = plan_of(*sizes("4", "6"))
-    bare = {"settings": None, "edits": (), "line": None, "code": None}
-
-    def make(edits_or_settings, file):
-        steps = [replace(plan.steps[0], **{**bare, "file": str(file), **fields}) for fields in edits_or_settings]
-        return replace(plan, steps=tuple(steps), settings=merge_fixes(step.settings for step in steps))
-
-    return make
+def plan_with(edits_or_settings, file):
+    """A plan whose steps are at this file and have these edits or settings."""
+    return make_plan(*({"file": str(file), **fields} for fields in edits_or_settings))
 
 
-def test_a_patch_edits_the_users_file(plan_with, tmp_path, monkeypatch):
+def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     file = tmp_path / "train.py"
     file.write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
@@ -147,7 +140,7 @@ def test_a_patch_edits_the_users_file(plan_with, tmp_path, monkeypatch):
     compile(changed, "train.py", "exec")
 
 
-def test_a_file_that_was_changed_since_gives_no_patch(plan_with, tmp_path, monkeypatch):
+def test_a_file_that_was_changed_since_gives_no_patch(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text(SCRIPT.replace("logits = model(ids)", "logits = model(ids, None)"))
@@ -157,7 +150,7 @@ def test_a_file_that_was_changed_since_gives_no_patch(plan_with, tmp_path, monke
     assert plan_with([{"edits": (edit,)}], file).patch() is None
 
 
-def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(plan_with, tmp_path, monkeypatch):
+def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path, monkeypatch):
     """A session from elsewhere may name any file of this machine, and a page shows the lines around the change."""
     monkeypatch.chdir(tmp_path)
     settings = {"settings": {"dynamic_sources": "L['n']"}, "line": 6, "code": "logits = model(ids)"}
@@ -174,12 +167,12 @@ def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(plan_with,
     assert plan_with([settings], tmp_path / "pipe.py").patch() is None
 
 
-def test_a_cell_gives_no_patch(plan_with):
+def test_a_cell_gives_no_patch():
     edit = Edit("Cell In[3]", 1, "insert_before", "model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
     assert plan_with([{"edits": (edit,)}], "Cell In[3]").patch() is None
 
 
-def test_a_plan_without_code_gives_no_patch(plan_with, tmp_path):
+def test_a_plan_without_code_gives_no_patch(tmp_path):
     assert plan_with([{}], tmp_path / "train.py").patch() is None
 
 

@@ -5,12 +5,13 @@ import dataclasses
 import pytest
 
 from compilediag.diagnosis import Edit
-from compilediag.diagnosis.plan import Plan, PlanStep
 from compilediag.trials.fresh_process import ProcessRun
 from compilediag.trials.script_trial import RunSummary, explain_nothing_to_try, judge
 
-STEP = PlanStep("size_changes", "x changes", "mark(x)", "", "", 3, 3, 1.0, (1,), settings={"dynamic_sources": "L['x']"})
-PLAN = Plan(steps=(STEP,), recompiles=4, recompiles_saved=3, settings=STEP.settings)
+from .session_builder import make_plan
+
+SETTINGS = {"settings": {"dynamic_sources": "L['x']"}}
+PLAN = make_plan(SETTINGS, recompiles=4, recompiles_saved=3)
 SECONDS_ONLY = dataclasses.replace(PLAN, recompiles=0, recompiles_saved=0, seconds_saved=1.0)
 
 
@@ -107,8 +108,7 @@ def test_a_plan_about_compile_time_has_to_save_compile_time(make_run):
 
 
 def test_what_is_not_known_is_a_note_of_a_plan_that_holds(make_run):
-    manual = dataclasses.replace(STEP, settings=None)
-    plan = dataclasses.replace(PLAN, steps=(STEP, manual))
+    plan = make_plan(SETTINGS, {}, recompiles=4, recompiles_saved=3)
     outcome = decide([make_run(4)], [make_run(2, has_own_caches=False)], plan, is_fast=True)
     assert outcome.holds and outcome.backend == "eager"
     assert outcome.note == (
@@ -120,14 +120,14 @@ def test_what_is_not_known_is_a_note_of_a_plan_that_holds(make_run):
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
-        (Plan(), "nothing recompiled"),
-        (Plan(recompiles=2), "the plan has no step; session.plan() gives the reasons"),
+        (make_plan(recompiles=0), "nothing recompiled"),
+        (make_plan(recompiles=2), "the plan has no step; session.plan() gives the reasons"),
         (
-            Plan(steps=(dataclasses.replace(STEP, settings=None),), recompiles=2),
+            make_plan({}, recompiles=2),
             "the plan has only changes that a program cannot make; compilediag plan shows them",
         ),
         (PLAN, None),
-        (Plan(steps=(dataclasses.replace(STEP, edits=(Edit("a.py", 1, "replace", "a", "b"),)),), recompiles=1), None),
+        (make_plan({"edits": (Edit("a.py", 1, "replace", "a", "b"),)}, recompiles=1), None),
     ],
 )
 def test_a_plan_with_nothing_to_try_says_why(plan, reason):
