@@ -288,7 +288,7 @@ class CheckCommand:
         names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")
         baseline = None if args.baseline is None else load_any(args.baseline).data
         limits = Limits(**{name: getattr(args, name) for name in names}, baseline=baseline)
-        if not limits.are_any:
+        if limits == Limits():
             raise CompilediagError("no limit given; pass --max-recompiles, --no-silent-eager, --baseline, ...")
         with tempfile.TemporaryDirectory(prefix="compilediag-") as folder:
             session, code = _load_or_run(args.paths, Path(folder, "run.cdiag"), args.no_silent_eager)

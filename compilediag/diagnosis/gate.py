@@ -37,10 +37,6 @@ class Limits:
     no_silent_eager: bool = False
     baseline: Rows | None = None
 
-    @property
-    def are_any(self) -> bool:
-        return self != Limits()
-
 
 @dataclass(frozen=True)
 class Broken:

@@ -15,7 +15,7 @@ from ...decode.guards.path import Path, Step, format_expression, list_sources
 from ...events import Recompile
 from ...formatting import format_function, format_place
 from ..change import CallSite
-from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
+from ..evidence import Place, find_first, get_ids, get_place, sum_seconds
 from .call_sites import UserNames
 from .value_facts import ValueFacts
 
@@ -221,10 +221,6 @@ class Cause:
         return sum_seconds(row.lost_s for row in self.failed)
 
     @property
-    def timed_count(self) -> int:
-        return sum(is_timed(row.lost_s) for row in self.caused)
-
-    @property
     def evidence(self) -> tuple[int, ...]:
         return get_ids(self.caused)
 
@@ -285,11 +281,6 @@ class Cause:
             one.steps[0] for one in others if one.root == own.root and one.steps[1:] == own.steps[1:] and one.steps
         }
         return len(alike - {own.steps[0]})
-
-    @property
-    def instance_count(self) -> int:
-        """How many instances of the value there are: those of a repeated module have one cause."""
-        return len({row.guard_source for row in self.recompiles} - {None})
 
     @property
     def reasons(self) -> tuple[str, ...]:

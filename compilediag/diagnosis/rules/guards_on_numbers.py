@@ -355,7 +355,8 @@ def _counts_up(cause: Cause) -> bool:
     if not _is_integer(cause) or not is_counter(cause.values):
         return False
     if _is_of_a_module(cause):
-        return cause.instance_count == 1
+        # Instances of a repeated module have one cause.
+        return len({row.guard_source for row in cause.recompiles} - {None}) == 1
     return _is_global(cause) or not is_usual(cause)
 
 

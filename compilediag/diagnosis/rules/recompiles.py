@@ -18,7 +18,7 @@ from ..causes.cause import MODES, ZERO_ONE, Cause, list_unique
 from ..causes.grouping import find_causes
 from ..causes.value_facts import index_facts
 from ..change import CodeChange, Settings, merge_fixes
-from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept_after
+from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
@@ -231,7 +231,8 @@ def _describe_cost(cause: Cause) -> str:
     """How often it recompiled, and what that cost."""
     if not cause.is_first:
         return f"{cause.place_text} recompiled {format_times(cause.count)} because of this and other causes"
-    lost = format_lost(cause.seconds, cause.timed_count, cause.count)
+    timed = sum(is_timed(row.lost_s) for row in cause.caused)
+    lost = format_lost(cause.seconds, timed, cause.count)
     return f"{cause.place_text} recompiled {format_times(cause.count)}, {lost}"
 
 
