@@ -70,10 +70,10 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	$(PY) docs/make_torch_internals.py > docs/torch_internals.md
 	$(PY) docs/make_torch_versions.py > docs/torch_versions.md
 	$(PY) docs/make_torch_survey.py > docs/torch_survey.md
+	$(PY) docs/make_glossary.py > docs/glossary.md
 	$(PY) docs/make_page_types.py > compilediag/views/static/core/page-types.d.ts
 	$(PY) docs/make_words.py > compilediag/views/static/core/words.js
 	$(PY) docs/make_cookbook.py
-	$(PY) docs/make_advice.py > docs/advice.md
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and the README's capture; needs Chromium, takes minutes

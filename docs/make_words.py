@@ -2,16 +2,27 @@
 
 import json
 
-from compilediag.events.words import CODES, PHASE_PATTERNS, PHASES
+from compilediag.events.words import (
+    CODES,
+    GLOSSARY,
+    GLOSSARY_NAMES,
+    GUARD_KIND_MEANINGS,
+    PHASE_PATTERNS,
+    PHASES,
+)
 
 HEADER = """\
 // Written by `make docs` (docs/make_words.py) from compilediag/events/words.py; a test holds the two together.
 
 /**
- * `phases` and `codes` of the tables: name -> words. `patterns`: [pattern of the names of phases, words].
- * @type {{ phases: Record<string, string>, patterns: string[][], codes: Record<string, string> }}
+ * `phases` and `codes` of the tables: name -> words. `patterns`: [pattern of the names of phases, words]. `meanings`: a
+ * total, a tab, a label of a column, a mark or a kind of guard -> what it means.
+ * @type {{ phases: Record<string, string>, patterns: string[][], codes: Record<string, string>,
+ *   meanings: Record<string, string> }}
  */"""
 
 if __name__ == "__main__":
-    words = {"phases": PHASES, "patterns": PHASE_PATTERNS, "codes": CODES}
-    print(f"{HEADER}\nexport const WORDS = {json.dumps(words, indent=2)};")
+    named = {name: GLOSSARY[word] for name, word in GLOSSARY_NAMES.items()}
+    meanings = {**GLOSSARY, **named, **GUARD_KIND_MEANINGS}
+    words = {"phases": PHASES, "patterns": PHASE_PATTERNS, "codes": CODES, "meanings": meanings}
+    print(f"{HEADER}\nexport const WORDS = {json.dumps(words, indent=2, ensure_ascii=False)};")

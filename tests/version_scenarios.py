@@ -300,7 +300,7 @@ SCENARIOS = (
     Scenario("phases", "timed phases of a compile", lambda: sizes(4), rows("phases")),
     Scenario(
         "recompiles",
-        "each recompile and its closest entry",
+        "each recompile and the entry with the fewest failing guards",
         lambda: sizes(4, 5),
         lambda s: s.recompiles["closest_compile_key"].notna().all() and len(s.recompiles),
     ),

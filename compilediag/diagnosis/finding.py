@@ -72,11 +72,6 @@ class Finding:
         """s that following the suggestion can save at most; 0.0 where every compiled version is needed."""
         return 0.0 if self.is_expected else max(self.seconds_lost, self.seconds_at_stake)
 
-    @property
-    def page(self) -> str:
-        """The page of the documentation about its rule: a program, the change, and what the change did."""
-        return f"cookbook/{self.rule}.md"
-
     def _repr_html_(self) -> str:
         return to_html(Lines(*describe_finding(self)))
 

@@ -97,10 +97,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Rule(Case):
-    """One kind of finding, as `finding.rule` names it: the page docs/cookbook has that name too.
+    """One kind of finding, as `finding.rule` names it; its page in docs/cookbook has that name too.
 
     `kinds` are the kinds of guards that it explains. If one of its `cases` applies, that one counts instead of what the
-    rule itself says. `advise` computes what to do where texts cannot say it; `action` is then what docs/advice.md says.
+    rule itself says. `advise` computes what to do where texts cannot say it; `action` is then what the cookbook says.
     `it` names the guarded value where the user's code has no name for it, and `words` are more facts for the texts.
 
     `title` is that of a finding that is not about a guard. `severity` is its severity, if it does not depend on its

@@ -372,19 +372,21 @@ class Recompile(Event):
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     region: int | None = column("Int64", "region of its compile: only entries of the same region are compared")
-    closest_compile_id: str | None = column("string", "compile id of the earlier entry that came closest to matching")
+    closest_compile_id: str | None = column(
+        "string", "id of the compared entry: the one with the fewest failing guards"
+    )
     closest_compile_key: str | None = column("string", "compile key of that entry")
     guard_source: str | None = column(
         "string", "the guarded value, as the user would write it: x.size()[0], self.n", user_data="source"
     )
     guard_kind: str | None = column("string", "one of the guard kinds")
-    expected: str | None = column("string", "value that the closest entry requires", user_data="content")
+    expected: str | None = column("string", "value that the compared entry requires", user_data="content")
     actual: str | None = column("string", "value at this call", user_data="content")
     lookalike: str | None = column("string", _LOOKALIKE, user_data="content")
     user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
     user_line: int | None = column("Int64", "number of that line")
     user_code: str | None = column("string", "text of that line", user_data="code")
-    reason: str | None = column("string", "torch's text for the closest entry", user_data="content")
+    reason: str | None = column("string", "torch's text for the compared entry", user_data="content")
     entries_checked: int | None = column("Int64", "earlier entries of the function, none of which fits the call")
     entries_analyzed: int | None = column(
         "Int64",
@@ -444,14 +446,16 @@ class RefusedCall(Event):
     )
     count: int | None = column("Int64", "calls since the previous row of the same compile key; NA if not counted")
     guard_source: str | None = column(
-        "string", "the guarded value that failed in the closest entry; NA if there is no entry", user_data="source"
+        "string", "the guarded value that failed in the compared entry; NA if there is no entry", user_data="source"
     )
     guard_kind: str | None = column("string", "one of the guard kinds")
-    expected: str | None = column("string", "value that the closest entry requires", user_data="content")
+    expected: str | None = column("string", "value that the compared entry requires", user_data="content")
     actual: str | None = column("string", "value at this call", user_data="content")
     reason: str | None = column("string", "text of that guard", user_data="content")
     entries_checked: int | None = column("Int64", "entries whose guards were evaluated")
-    closest_compile_id: str | None = column("string", "compile id of the closest entry")
+    closest_compile_id: str | None = column(
+        "string", "id of the compared entry: the one with the fewest failing guards"
+    )
     closest_compile_key: str | None = column("string", "compile key of that entry")
     user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
     user_line: int | None = column("Int64", "number of that line")
@@ -490,7 +494,7 @@ class GuardFailure(Event):
     fail_count: int | None = column("Int64", "times this guard's subtree has failed so far, by torch's own count")
     guard: str | None = column(
         "string",
-        "text of the guard with torch's comment; rows of other entries leave out a comment that the closest entry has",
+        "text of the guard with torch's comment; rows of other entries leave out a comment that the compared entry has",
         user_data="code",
     )
     user_file: str | None = column("string", "file of the line that created the guard", user_data="path")

@@ -1,6 +1,6 @@
-"""Words for torch's names of phases, and for the codes of the tables, of Python and of the page.
+"""Words for torch's names of phases and for the codes of the tables, and the glossary, of Python and of the page.
 
-`docs/make_words.py` writes `views/static/core/words.js` from them.
+`docs/make_words.py` writes `views/static/core/words.js` from them, `docs/make_glossary.py` the page of the glossary.
 """
 
 from __future__ import annotations
@@ -63,6 +63,111 @@ CODES = {
     "pgo": "PGO",
     "saved": "stored",
     "written": "file written",
+}
+#: Kind of guard, as the tables have it -> what it checks.
+GUARD_KIND_MEANINGS = {
+    "tensor_size": "Checks a size of a tensor.",
+    "tensor_stride": "Checks a stride of a tensor: how far apart its elements are in memory.",
+    "tensor_rank": "Checks the number of dimensions of a tensor.",
+    "tensor_dtype": "Checks the dtype of a tensor.",
+    "tensor_device": "Checks the device of a tensor.",
+    "dispatch_keys": "Checks which of torch's dispatch keys a tensor has: its device, layout, subclass, gradient.",
+    "requires_grad": "Checks whether a tensor requires a gradient.",
+    "type": "Checks the type of an object.",
+    "value": "Checks the value of a constant: a number, a text, a flag.",
+    "identity": "Checks that it is the very same object.",
+    "length": "Checks the length of a list, tuple or dict.",
+    "dict_keys": "Checks the keys of a dict.",
+    "hasattr": "Checks whether an object has an attribute.",
+    "alias": "Checks whether two inputs are the same tensor.",
+    "symbolic_shape": "Checks how sizes relate to each other, or the values that a dynamic size may have.",
+    "global_state": "Checks modes of torch: gradients, autocast, deterministic algorithms, number of threads, TF32.",
+    "default_device": "Checks torch's default device.",
+    "mode_stack": "Checks which function modes are active.",
+    "backend": "Checks that torch.compile has the same backend and options.",
+    "dead_reference": "The guarded object was deleted, so the entry cannot be used any more.",
+    "other": "A guard of another kind.",
+}
+#: Word on the page or in the documentation -> what it means, in a sentence or two.
+GLOSSARY = {
+    "autotuning": "Runs several kernels for one operation and keeps the fastest.",
+    "backend time": "Everything below Dynamo: AOTAutograd, Inductor, building kernels.",
+    "break-even": "After so many calls the tuning has paid for itself.",
+    "bypassed": "Lookups that were skipped, because this cannot be cached or is not compiled.",
+    "cache": "torch keeps compiled code in several caches. A row sums up the lookups of a function in one of them.",
+    "cache entry": "One compiled version of a function or graph, with its guards. A call uses the first one that fits.",
+    "cache hit": "A compiled graph that came from a cache on disk or in memory, so that it did not have to be built.",
+    "call site": "The lines of your code that led to a compile.",
+    "closest": "The earlier entry with the fewest failing guards. A recompile is compared with it.",
+    "codegen": "Writing, building and loading the code of the kernels.",
+    "collective": "Communication between ranks, in the order in which a compiled graph starts it.",
+    "compile": "torch traces a function, or the part of it after a graph break, and builds code for it.",
+    "compile time": "It costs compile time without causing a recompile. The plan lists it under its costs.",
+    "CUDA graph": "A recording of GPU work that is started as a whole.",
+    "Dynamo": "Traces Python code into a graph and writes its guards. Its time includes the backend.",
+    "dynamic": "A size or number that torch stopped treating as a constant, because it changed.",
+    "eager call": "A call that ran without compiled code.",
+    "expected": "Each compiled version is needed, so there is nothing to fix.",
+    "expected → actual": "The value that the entry is for, and the one that came.",
+    "export problem": "What torch.export could not prove or trace.",
+    "failed alone": "Recompiles where some entry had no other failing guard.",
+    "failure": "A compile that failed, or a function that torch gave up on. It runs without being compiled.",
+    "first": "The guard that torch checked first, and that failed: the reason that torch reports.",
+    "frame": "What Dynamo compiles: a function, or the part of it after a graph break.",
+    "graph break": "Code that torch cannot trace splits a function; the parts around it are compiled separately.",
+    "guard": "A condition on an input that torch checks before it uses an entry.",
+    "guards": "How many conditions are checked at each call.",
+    "Inductor": "Turns a graph into kernels.",
+    "kernel": "A piece of machine code that Inductor builds, for the GPU or the CPU.",
+    "lost": "Compile time of a recompile; as a total, of all recompiles.",
+    "ops": "Calls of operators in the graph.",
+    "overhead": "The time that recording itself took; its share of the compile time.",
+    "plan": "The smallest set of changes that saves the most compile seconds.",
+    "ran": "What ran instead: eager (the function itself), aot_eager (that backend), raised (an exception), or "
+    "unchecked (guards are skipped).",
+    "range": "The values that the symbol may have.",
+    "recompile": "A compile of a function that was compiled before: a guard of each earlier entry failed at a call.",
+    "recompile limit": "A function with this many entries (recompile_limit, 8 by default) is not compiled again.",
+    "refused call": "A call that no entry fits, while a stance (torch.compiler.set_stance) or aot_compile allows no "
+    "new one.",
+    "re-records": "Captures that were repeated, because an earlier graph did not fit.",
+    "skips": "How often torch ran a function without a CUDA graph.",
+    "source": "Where compilediag gets its data from, and whether it works.",
+    "step": "One change of the plan. A finding marked so is fixed by a step of the plan.",
+    "stored": "Results that were put into the cache.",
+    "symbolic shape": "A symbol such as s0 stands for a size that may vary. Guards on it limit its values.",
+    "tier": "local: this machine. remote: a shared server. memory: this process.",
+    "times": "How many calls were refused for this reason.",
+    "trigger": "What started the compile: a call (dynamo), the first backward (lazy_backward), aot_compile, or "
+    "precompile.",
+    "vs. extern": "How much longer one call of the library's kernel takes, such as cuBLAS.",
+    "vs. runner-up": "How much longer one call of the second best kernel takes.",
+    "warm-ups": "Runs before a capture, which let libraries set up their state.",
+}
+#: Name of a total or a tab of the page -> word of the glossary.
+GLOSSARY_NAMES = {
+    "cache_groups": "cache",
+    "cache_hits": "cache hit",
+    "collectives": "collective",
+    "compiles": "compile",
+    "dynamic_decisions": "dynamic",
+    "eager_calls": "eager call",
+    "export_problems": "export problem",
+    "failures": "failure",
+    "graph_breaks": "graph break",
+    "graph_functions": "CUDA graph",
+    "graph_records": "CUDA graph",
+    "kernels": "kernel",
+    "limit_hits": "recompile limit",
+    "lost_s": "lost",
+    "own_share": "overhead",
+    "recompiles": "recompile",
+    "refused_calls": "refused call",
+    "sources": "source",
+    "symbolic_shapes": "symbolic shape",
+    "tuning_s": "autotuning",
+    "tunings": "autotuning",
+    "where": "call site",
 }
 _CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

@@ -716,7 +716,7 @@ def _describe_function(document: FunctionDocument) -> list[Block]:
         _format_head(document),
         f"cache entries in lookup order{calls}:",
         _list_lines(_format_entry(entry, document) for entry in entries),
-        "recompiles, and the guards that failed in each entry (* is the closest entry):",
+        "recompiles, and the guards that failed in each entry (* has the fewest failing guards):",
         _list_lines(_format_recompile(row, document) for row in document["rows"]),
         "guards:",
         _list_lines(map(_format_guard, document["guards"])),

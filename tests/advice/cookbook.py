@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from compilediag.diagnosis import Rule
+from compilediag.diagnosis.registry import RULES_BY_SUBJECT
 
 from .judgements import Change, Finding, follow_change, list_changes, write_changed
 from .known_programs import NOT_RUN, KnownCause, Program, Way, load_failures
@@ -20,15 +24,17 @@ WIDTH = 110
 
 INDEX = """# Cookbook
 
-Each page shows one rule: what you notice, a small program, what compilediag prints, and the program with the change.
-The test suite runs all of these programs with every piece of advice. It checks that the recompiles are gone, that
-results and gradients are the same, and that the work still runs in compiled code; [all programs](programs.md) has the
-outcome. `make docs` writes these pages from
-`tests/advice/programs`; times are shown as if each compile took one second.
+What compilediag says about each cause, by rule. The page of a rule has a small program, what compilediag prints, and
+the program with the change; `compilediag example RULE` prints it. In the texts below, `x` is your value, and "..." is
+what depends on your program.
 
-| rule | what you notice |
-|---|---|
+The test suite follows every piece of advice in these programs. It checks that the recompiles are gone, that results and
+gradients are the same, that the work still runs in compiled code, and that no graph break is new: [all
+programs](programs.md) has the outcome. Times are shown as if each compile took one second.
 """
+#: What texts name of a program, in general.
+FACTS = {"name": "x", "container": "x", "tensor": "x", "dynamic": 'torch.compiler.config.dynamic_sources = "..."'}
+_FACT = re.compile(r"\{(\w+)\}")
 
 PROGRAMS = """# Programs with known causes
 
@@ -41,20 +47,44 @@ down.
 |---|---|---|---|---|---|---|
 """
 
-NO_PROGRAM = """# {rule}
-
-No small program shows this rule: {reason}.
-"""
-
 
 def write_pages(programs: Sequence[Program]) -> dict[str, str]:
     """The text of each page by its file name."""
     examples = choose_examples(programs)
-    pages = {f"{rule}.md": _write_page(rule, examples[rule]) for rule in examples}
-    pages |= {f"{rule}.md": NO_PROGRAM.format(rule=rule, reason=NOT_HERE[rule]) for rule in NOT_HERE}
-    rows = [f"| [{rule}]({rule}.md) | {examples[rule][0].symptom} |" for rule in sorted(examples)]
+    pages = {f"{rule}.md": _write_page(rule, found) for rule, found in examples.items()}
     table = PROGRAMS + "\n".join(map(_write_row, programs)) + "\n\n" + _summarize(programs) + "\n"
-    return {"index.md": INDEX + "\n".join(rows) + "\n", "programs.md": table, **pages}
+    return {"index.md": _write_index(examples), "programs.md": table, **pages}
+
+
+def _write_index(examples: dict[str, list[Program]]) -> str:
+    parts = [INDEX]
+    for title, rules in RULES_BY_SUBJECT.items():
+        rows = [_write_rule(rule, examples.get(rule.id, [])) for rule in rules]
+        parts.append(
+            "\n".join([f"## {title}\n", "| rule | what you notice | what compilediag says |", "|---|---|---|", *rows])
+        )
+    return "\n\n".join(parts).replace("\n\n\n", "\n\n") + "\n"
+
+
+def _write_rule(rule: Rule, programs: Sequence[Program]) -> str:
+    """The row of a rule; one without a program has no page, and the reason."""
+    name = f"[{rule.id}]({rule.id}.md)" if programs else rule.id
+    notice = programs[0].symptom if programs else f"No small program shows it: {NOT_HERE[rule.id]}."
+    texts = dict.fromkeys(text for case in (rule, *rule.cases) if (text := _choose_text(case.action)))
+    says = "<br>".join([*([f"*{_fill(rule.title)}*"] if rule.title else []), *texts])
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in (name, notice, says))} |"
+
+
+def _choose_text(action: str | tuple[str, ...]) -> str:
+    """The first text of an action that says something without the facts of a program."""
+    texts = [action] if isinstance(action, str) else [*action]
+    return next((filled for text in texts if (filled := _fill(text)).strip(". ")), "")
+
+
+def _fill(text: str) -> str:
+    """The text in general, as Markdown."""
+    general = _FACT.sub(lambda found: FACTS.get(found[1], "..."), text).strip()
+    return re.sub(r"([*_<>])", r"\\\1", general)
 
 
 def _write_row(program: Program) -> str:

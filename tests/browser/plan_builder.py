@@ -94,7 +94,7 @@ def make_empty_plan(headline: str, **more: Any) -> dict[str, Any]:
 
 
 def make_cost(**more: Any) -> dict[str, Any]:
-    """What the next process pays again."""
+    """What the next process repeats."""
     return {
         "kind": "next_process",
         "seconds": 9.0,

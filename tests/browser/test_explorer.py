@@ -133,7 +133,7 @@ def test_the_grid_has_a_line_a_recompile_and_a_column_an_entry(story, open_explo
     lines = [["◆A", "", ""], ["AB", "◆AB", ""], ["AB", "AB", "◆A"]]
     expect_value(page, lambda: [texts(row, ".cdiag-cell") for row in rows.all()], lines)
     closest = page.locator(".cdiag-grid .is-closest button").last
-    title = "0/3 compared with 0/2: k (expected 3), failed first (the closest entry)"
+    title = "0/3 compared with 0/2: k (expected 3), failed first (fewest failing guards)"
     expect(closest).to_have_attribute("title", title)
 
 

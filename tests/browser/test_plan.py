@@ -182,8 +182,8 @@ def test_costs_without_recompiles_are_folded_below_steps_and_open_without(open_p
     expect(page.locator(".cdiag-cost-what")).to_have_text("The next process compiles 2 of 3 graphs again: 9.0 s")
     expect(page.locator(".cdiag-cost pre")).to_contain_text("['Scale']")
     page.click("text=1 detail")
-    deliver(page, patch_of(make_plan(costs=[make_cost(what="The next process pays 12 s again")]), 1))
-    expect(page.locator(".cdiag-cost-what")).to_have_text("The next process pays 12 s again")
+    deliver(page, patch_of(make_plan(costs=[make_cost(what="The next process repeats 12 s")]), 1))
+    expect(page.locator(".cdiag-cost-what")).to_have_text("The next process repeats 12 s")
     expect(page.locator(".cdiag-cost .cdiag-reasons")).to_be_visible()
 
 

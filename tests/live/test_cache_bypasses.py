@@ -39,7 +39,7 @@ def test_a_custom_autograd_function_is_cached_by_the_setting(fresh_inductor_cach
     function = lambda x: Square.apply(x) + 1  # noqa: E731
     (found,), gradient = find_bypasses(function)
     assert found.fix == {"autograd_cache_allow_custom_autograd_functions": True}
-    assert "is paid again in the next one" in found.suggestion
+    assert "is spent again in the next one" in found.suggestion
     allowed = torch._functorch.config.patch(found.fix)
     left, same = find_bypasses(function, allowed)
     assert left == []

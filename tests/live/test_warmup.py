@@ -94,7 +94,7 @@ def test_the_next_process_pays_what_the_first_one_predicts(record, first):
     backwards = [row.compile_key for row in second.data.rows(Compile) if row.trigger == "lazy_backward"]
     assert len(backwards) == sum(bool(time.uncached) for time in paid)
     (cost, *_) = first.plan().costs
-    assert cost.kind == "next_process" and cost.what.startswith("The next process pays ")
+    assert cost.kind == "next_process" and cost.what.startswith("The next process repeats ")
     assert sum(time.total_s for time in paid) < sum(time.total_s for time in predicted)
 
 

@@ -116,4 +116,4 @@ def test_a_bypass_comes_with_its_remedy(reason, says):
 def test_a_bypass_says_what_the_next_process_pays():
     compile = Compile(time_ns=1, compile_key="k9", aot_s=12.5, duration_s=14.0, outcome="ok", **FORWARD)
     (got,) = diagnose_events(lookup("bypass", reason="Unsupported post grad custom pass", compile_key="k9"), compile)
-    assert "so 12.5 s of compile time is paid again" in got.suggestion or "12 s" in got.suggestion
+    assert "so 12.5 s of compile time is spent again" in got.suggestion or "12 s" in got.suggestion

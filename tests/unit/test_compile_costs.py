@@ -56,7 +56,7 @@ def find_again(find_costs):
 def test_a_stored_entry_leaves_dynamo_and_the_key(find_costs):
     rows = [outer("miss", duration_s=0.5), inner("miss"), inner("saved"), outer("saved", action="store")]
     cost = find_costs(forward(), backward(), *rows)["next_process"]
-    assert cost.what == "The next process pays 2.5 s of these 30.0 s again: Dynamo 2.0 s, cache keys 500 ms"
+    assert cost.what == "The next process repeats 2.5 s of these 30.0 s: Dynamo 2.0 s, cache keys 500 ms"
     assert cost.seconds == 2.5 and "session.warmup(path)" in cost.advice
     assert cost.details == ("forward (model.py:30): 2.5 s of 30.0 s again: Dynamo 2.0 s, cache keys 500 ms",)
 
@@ -70,7 +70,7 @@ def test_what_caches_saved_is_said(find_costs):
     loaded = forward(duration_s=5.0, dynamo_s=5.0, aot_s=3.0, inductor_s=None, blocks=BLOCKS)
     found = find_costs(loaded, outer("hit", saved_s=17.0))
     assert found["next_process"].what.endswith(
-        "again: Dynamo 2.0 s, loading cached graphs 3.0 s; caches saved 17.0 s here"
+        "all 5.0 s: Dynamo 2.0 s, loading cached graphs 3.0 s; caches saved 17.0 s here"
     )
     assert "repeated_blocks" not in found  # Nothing was compiled.
 
@@ -196,6 +196,6 @@ def test_the_plan_lists_costs_after_its_steps(session_of):
     assert [cost.kind for cost in plan.costs] == ["next_process", "repeated_blocks", "unused_backward"]
     assert json.loads(json.dumps(plan.to_dict()["costs"]))[1]["place"] == "model.py:30"
     text = str(plan)
-    assert text.startswith("Nothing recompiled\nWhere compile time goes:\n- The next process pays")
+    assert text.startswith("Nothing recompiled\nWhere compile time goes:\n- The next process repeats")
     assert max(map(len, text.splitlines())) <= 100 and "<pre>for block in model.modules():" in plan._repr_html_()
     assert session.findings() == []  # Costs are no findings: the program has no problem.

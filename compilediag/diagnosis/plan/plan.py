@@ -117,7 +117,7 @@ class Plan:
     `settings` is the configuration of all steps, merged. `tried` is the outcome of running the program with the plan,
     as plain values; None if it was not tried. `searched` is that of a search for a change (`compilediag fix`), which
     need not be the plan's. `notes` are sentences about the plan as a whole. `costs` say where
-    compile time goes even if nothing recompiles: what the next process pays again first, then what can be saved.
+    compile time goes even if nothing recompiles: what the next process repeats first, then what can be saved.
     `specs` are specifications of torch.compile's arguments, each of which can replace some of the steps.
     `is_collected` is false if recompiles were not collected, or not all the time. `is_own` is true if this process
     recorded the session: `patch()` then reads the program's files in any folder, otherwise only in the current one.

@@ -193,7 +193,7 @@ _BYPASSED = Rule(
     "cache_bypass",
     title="{cache} was bypassed {times}: {reason}",
     action="{change}",
-    why="Graphs that bypass the cache are compiled again in every process{paid} is paid again in the next one.",
+    why="Graphs that bypass the cache are compiled again in every process{paid} is spent again in the next one.",
     many=MANY_BREAKS,
     docs="trouble",
 )

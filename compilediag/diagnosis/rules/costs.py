@@ -1,7 +1,7 @@
 """Where compile time goes even if nothing recompiles: the costs that a plan lists after its steps.
 
-What the next process finds in torch's caches, and what it pays again: Dynamo traces in every process, so `dynamo_s`
-outside `aot_s` is always paid again. What AOTAutogradCache keeps is found with all that is below it. Without its entry
+What the next process finds in torch's caches, and what it repeats: Dynamo traces in every process, so `dynamo_s`
+outside `aot_s` is always repeated. What AOTAutogradCache keeps is found with all that is below it. Without its entry
 AOTAutograd traces again, and FxGraphCache decides for each of the two graphs. Kernels have files of their own, so a
 process that finds no graph still finds the kernels.
 """
@@ -26,9 +26,9 @@ from .coverage import PARTS, map_collected
 
 SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
 
-#: What the next process pays again.
+#: What the next process repeats.
 NEXT_PROCESS = Rule(
-    "next_process", title="The next process pays {amount} again{parts}{saved}", action="{reasons}", worth_s=0.1
+    "next_process", title="The next process repeats {amount}{parts}{saved}", action="{reasons}", worth_s=0.1
 )
 #: Identical blocks of one graph, compiled one by one. Less is not worth another structure of the program.
 REPEATED_BLOCKS = Rule(
@@ -79,7 +79,7 @@ COST_KINDS = (*(rule.id for rule in _COSTS), *dict.fromkeys(_OF_FINDINGS.values(
 class CompileCost:
     """Compile time that is spent without a recompile.
 
-    `seconds` (s) is what the advice saves, or, for "next_process", what is paid again. `what` is one sentence without a
+    `seconds` (s) is what the advice saves, or, for "next_process", what is repeated. `what` is one sentence without a
     period, `advice` what to do, `code` the lines to paste if there are any. `details` has one line per compile or
     reason. `place` is the function, if there is only one. `evidence` holds event ids.
     """
@@ -118,7 +118,7 @@ def _report(
 
 @kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile)
 def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
-    """The costs of a session: what the next process pays again first, then what can be saved, most seconds first."""
+    """The costs of a session: what the next process repeats first, then what can be saved, most seconds first."""
     again = find_next_process_cost(evidence)
     found = [*find_tuning_problems(evidence), *find_entries_used_once(evidence)]
     saved = [
@@ -337,7 +337,7 @@ SHOWN = 20
 
 @dataclass
 class RepeatedTime:
-    """The seconds (s) of one compile, its backward included, and what of them the next process pays again.
+    """The seconds (s) of one compile, its backward included, and what of them the next process repeats.
 
     `keys_s` computes the keys, `loading_s` is the time in which this process loaded what it found, and `saved_s`
     the time that this saved, as torch reports it. `uncached` maps the
@@ -355,7 +355,7 @@ class RepeatedTime:
 
     @property
     def again_s(self) -> float:
-        """s that the next process pays again."""
+        """s that the next process repeats."""
         return min(self.total_s, self.dynamo_s + self.keys_s + self.loading_s + sum(self.uncached.values()))
 
     @property
@@ -414,7 +414,7 @@ class CompileLookups:
 
 @kept
 def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
-    """What the next process pays again, per compile; empty if lookups were not collected."""
+    """What the next process repeats, per compile; empty if lookups were not collected."""
     states = evidence.rows(SourceStatus)
     active = {state.name for state in states if state.status == "active"}
     # A remote cache that was not watched makes no difference.
@@ -451,7 +451,7 @@ def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
 def _add_backend(
     time: RepeatedTime, row: Compile, spent_s: float, outer: CompileLookups, why: str, lookups: CompileLookups
 ) -> None:
-    """Add what is paid again of the seconds below Dynamo of a forward or backward."""
+    """Add what is repeated of the seconds below Dynamo of a forward or backward."""
     if outer.is_found:
         time.loading_s += spent_s
     elif not outer.is_kept and spent_s:
@@ -461,7 +461,7 @@ def _add_backend(
 
 
 def _add_graph(time: RepeatedTime, row: Compile, inner_s: float, inner: CompileLookups) -> None:
-    """Add what is paid again of the seconds in Inductor of one graph."""
+    """Add what is repeated of the seconds in Inductor of one graph."""
     if inner.is_found:
         time.loading_s += inner_s
     elif inner.is_kept:
@@ -484,7 +484,7 @@ def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
 
 
 def find_next_process_cost(data: Rows) -> CompileCost | None:
-    """What the next process pays again, in all; None if lookups were not collected, or it is next to nothing."""
+    """What the next process repeats, in all; None if lookups were not collected, or it is next to nothing."""
     times = find_repeated_time(data)
     total, again = sum(time.total_s for time in times), sum(time.again_s for time in times)
     if again < NEXT_PROCESS.worth_s:

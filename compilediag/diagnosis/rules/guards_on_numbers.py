@@ -245,7 +245,7 @@ def _explain_branch(cause: Cause) -> str:
     condition = _write_condition(cause)
     if cause.bounds:
         line = format_user_line(cause)
-        return f"The closest entry is valid only for {condition}; beyond it the code takes another branch{line}."
+        return f"The existing entry is valid only for {condition}; beyond it the code takes another branch{line}."
     need = cause.facts.exclusions[0]
     where = f" ({need.place_text})" if need.place_text else ""
     return f"The new entry is valid only for {condition}{where}, so it cannot replace the earlier one."

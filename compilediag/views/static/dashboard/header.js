@@ -47,7 +47,7 @@ const MADE_FROM = {
 /** @type {{main: Total, details: Total[]}[]} tiles: the total that is shown large, and those below it */
 const TILES = [
   { main: ["compiles", "compile", "compiles"], details: [["compile_s", "compiling"]] },
-  { main: ["recompiles", "recompile", "recompiles"], details: [["lost_s", "lost"], ["limit_hits", "hit the limit"]] },
+  { main: ["recompiles", "recompile", "recompiles"], details: [["lost_s", "lost"], ["limit_hits", "at the recompile limit"]] },
   { main: ["cache_hits", "cache hit", "cache hits"], details: [["cache_saved_s", "saved"], ["cache_misses", "missed"]] },
   { main: ["tuning_s", "tuning"], details: [["tuning_runs", "run", "runs"], ["tuning_failed", "choice failed", "choices failed"]] },
   {
@@ -60,7 +60,7 @@ const TILES = [
     main: ["eager_calls", "eager call", "eager calls"],
     details: [["eager_s", ""], ["used_once", "entry called once", "entries called once"], ["used_once_s", ""]],
   },
-  { main: ["own_share", "own cost"], details: [["own_s", ""], ["events", "event", "events"], ["dropped", "dropped"]] },
+  { main: ["own_share", "overhead"], details: [["own_s", ""], ["events", "event", "events"], ["dropped", "dropped"]] },
 ];
 
 /** @type {Record<string, string[]>} tiles that most sessions do not need: they are shown once one of these totals is not 0 */

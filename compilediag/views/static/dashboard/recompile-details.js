@@ -22,7 +22,7 @@ const RAN = {
  */
 export function makeCause(get, explore) {
   const facts = joinKnown(
-    whenKnown(get("closest_compile_id"), (id) => `closest entry ${id}`),
+    whenKnown(get("closest_compile_id"), (id) => `compared with entry ${id}`),
     whenKnown(get("entries_checked"), (count) => `${formatAmount(count, "entry", "entries")} checked`),
     whenKnown(get("entries_analyzed"), (count) => (count < (get("entries_checked") ?? 0) ? `${count} analyzed` : "")),
     whenKnown(get("guards_failed"), (count) => `${formatAmount(count, "guard")} failed`),
@@ -43,7 +43,7 @@ export function makeCause(get, explore) {
  */
 export function makeRefusal(get) {
   const facts = joinKnown(
-    whenKnown(get("closest_compile_id"), (id) => `closest entry ${id}`),
+    whenKnown(get("closest_compile_id"), (id) => `compared with entry ${id}`),
     whenKnown(get("entries_checked"), (count) => `${formatAmount(count, "entry", "entries")} checked`),
   );
   const setAt = whenKnown(formatPlace(get("set_file"), get("set_line")), (place) => `set at ${place}`);

@@ -366,7 +366,7 @@ export const TABS = [
       { label: "reason", name: "reason", type: "text" },
       { label: "events", name: "events", type: "int" },
       { label: "dropped", name: "dropped", type: "int" },
-      { label: "own cost", name: "overhead_s", type: "s", from: 620 },
+      { label: "overhead", name: "overhead_s", type: "s", from: 620 },
     ],
   }),
 ];

@@ -9,7 +9,7 @@ import { makeGrid } from "./recompile-grid.js";
 /** @import { Entry, FunctionContext, FunctionDocument, Guard } from "./document-types" */
 
 const MOST_VALUES = 8;
-const ALONE = "only failure: recompiles where some entry had no other failing guard";
+const ALONE = "failed alone: recompiles where some entry had no other failing guard";
 
 /** @param {FunctionContext} context */
 export function makeFunctionPage(context) {
@@ -55,7 +55,7 @@ function makeGuardTable({ found, go, id }) {
       listValues(guard),
     ];
   });
-  const heads = ["guard", "kind", "failures", "only failure", "lost", "values"];
+  const heads = ["guard", "kind", "failures", "failed alone", "lost", "values"];
   return makePlainTable("cdiag-guards", "guards", heads, rows, new Set([2, 3, 4]));
 }
 
@@ -150,7 +150,7 @@ function makeTreeLink({ documents, go, id }, entry) {
  */
 function listFailures(found, entry) {
   const failures = entry.failed.map(([guard, times, count]) => {
-    const more = count !== null && count > times ? `, ${formatCount(count)} by torch's count` : "";
+    const more = count !== null && count > times ? ` (torch's counter: ${formatCount(count)})` : "";
     return `${found.guards[guard].name} ${formatTimes(times)}${more}`;
   });
   return failures.length ? make("span", "", oneLine(failures.join(" · "), 300)) : MISSING;

@@ -21,7 +21,7 @@ export function makeGrid(context) {
   /** @param {NumberedLine[]} rows */
   const show = (rows) => frame.replaceChildren(makeTable(context, rows));
   const all = found.rows.map((row, at) => ({ row, at }));
-  const foot = make("p", "cdiag-dim", make("span", "cdiag-closest-key", "◆"), " the closest entry, with the fewest failing guards");
+  const foot = make("p", "cdiag-dim", make("span", "cdiag-closest-key", "◆"), " the entry with the fewest failing guards");
   const node = make("div", "", frame, foot);
   frame.addEventListener("keydown", (event) => onGridKey(event, frame));
   show(all.slice(-MOST_ROWS));
@@ -100,7 +100,7 @@ function makeLine(context, row, at, columns) {
 function makeOthers(row) {
   if (!row.others) return null;
   const cell = make("td", "cdiag-cell cdiag-dim", `+${formatCount(row.others)}`);
-  cell.title = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only the closest are analyzed`;
+  cell.title = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only those with the fewest failing guards are analyzed`;
   return cell;
 }
 
@@ -120,7 +120,7 @@ function makeCell(context, row, at, entry, failures) {
   if (isClosest) tags.unshift(make("span", "cdiag-closest-mark", "◆"));
   if (guards.length > MOST_TAGS) tags.push(make("span", "cdiag-dim", `+${guards.length - MOST_TAGS}`));
   const button = makeCellButton(context, guards[0]?.[0] ?? row.guard, `${at} ${entry}`, tags);
-  button.title = describeCell(context, row, entry, guards) + (isClosest ? " (the closest entry)" : "");
+  button.title = describeCell(context, row, entry, guards) + (isClosest ? " (fewest failing guards)" : "");
   button.setAttribute("aria-label", `${button.textContent}: ${button.title}`);
   return make("td", isClosest ? "cdiag-cell is-closest" : "cdiag-cell", button);
 }
