@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from compilediag.comparison import diff
-    from compilediag.session import Session, ingest, load
+    from compilediag.session import Session, ingest, last, load
     from compilediag.watch import current, start, stop, watch
 
-__all__ = ["Session", "__version__", "current", "diff", "ingest", "load", "start", "stop", "watch"]
+__all__ = ["Session", "__version__", "current", "diff", "ingest", "last", "load", "start", "stop", "watch"]
 
 _HOME = {  # where each lazy name is defined
     "Session": "compilediag.session",
+    "last": "compilediag.session",
     "load": "compilediag.session",
     "diff": "compilediag.comparison",
     "ingest": "compilediag.session",

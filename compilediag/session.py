@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
+from .storage import kept_sessions
 from .storage.data import SessionData
 from .storage.session_files import SESSION_FILE, create_private, remove_temporary
 from .storage.table_properties import TableProperties
@@ -56,6 +57,27 @@ def _load(path: str | os.PathLike[str]) -> Session:
     from .logs.folders import open_folder
 
     return Session(open_folder(Path(path)))
+
+
+def last(number: int = 1) -> Session:
+    """Open the session of the last run of `compilediag run`, or of the last but one (`number=2`), and so on.
+
+    The last 20 are kept in the folder `compilediag/sessions` of XDG_STATE_HOME, by default `~/.local/state`, readable
+    by you only. `COMPILEDIAG_HISTORY=off` keeps none. CompilediagError if there is no such session.
+    """
+    kept = kept_sessions.list_kept()
+    if not kept:
+        raise CompilediagError("no session is kept; `compilediag run train.py` keeps that of its run")
+    if not 1 <= number <= len(kept):
+        raise CompilediagError(f"there is no session {number}; those of the last {len(kept)} runs are kept")
+    return Session(kept[number - 1])
+
+
+def keep(session: Session) -> Path:
+    """Keep a copy of a session for `last`, and delete the oldest one. CompilediagError if that is not possible."""
+    file = session.save(kept_sessions.name_kept())
+    kept_sessions.delete_old()
+    return file
 
 
 def ingest(

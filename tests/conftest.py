@@ -113,6 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
         prefix="compilediag-tests-", ignore_cleanup_errors=True
     )
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = caches.name
+    # No run that a test starts is kept where `compilediag last` of the user who runs the tests finds it.
+    os.environ["XDG_STATE_HOME"] = os.path.join(caches.name, "state")
     config.stash[_SHARED] = _make_run_folder()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

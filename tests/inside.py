@@ -5,6 +5,7 @@ Tests look inside of the package here only.
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from compilediag import sources
@@ -39,6 +40,7 @@ __all__ = [
     "find_recorder",
     "find_source",
     "format_status",
+    "keep",
     "list_commands",
     "list_hooks",
     "list_late_imports",
@@ -78,6 +80,13 @@ def main(arguments: Collection[str]) -> int:
     from compilediag.cli import main
 
     return main([str(argument) for argument in arguments])
+
+
+def keep(session: Any) -> Path:
+    """Keep a session for `compilediag last`, as `compilediag run` does; its file."""
+    from compilediag.session import keep
+
+    return keep(session)
 
 
 def list_commands() -> list[Any]:

@@ -6,19 +6,18 @@ torch is not imported before a subcommand needs it.
 from __future__ import annotations
 
 import argparse
-import inspect
-import re
 import sys
-import textwrap
 from collections.abc import Sequence
-from typing import Protocol
 
 import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
+from compilediag.system.arguments import SuggestingParser
 from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
 
+from .command_parser import Command, add_command
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
+from .last_command import LastCommand
 from .live_command import LiveCommand
 from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
@@ -34,25 +33,9 @@ from .session_commands import (
 )
 from .try_command import TryCommand
 
-#: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
-_IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
-
-
-class Command(Protocol):
-    """A subcommand. Its docstring is its help; the first line is its entry in the list of commands."""
-
-    name: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Run the command; return its exit code. CompilediagError for what the user has to change."""
-        ...
-
-
 COMMANDS: tuple[Command, ...] = (
     RunCommand(),
+    LastCommand(),
     LiveCommand(),
     PlanCommand(),
     FixCommand(),
@@ -99,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = SuggestingParser(
         prog="compilediag",
         description="Why torch.compile recompiled, what it cost and what to change.",
         epilog="Start with `compilediag run train.py`. `compilediag COMMAND --help` explains a command.",
@@ -108,29 +91,5 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"compilediag {compilediag.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        text = inspect.getdoc(command) or ""
-        subparser = subparsers.add_parser(
-            command.name,
-            help=text.partition("\n")[0].rstrip("."),
-            description=text,
-            formatter_class=CommandHelpFormatter,
-            allow_abbrev=False,
-        )
-        command.add_arguments(subparser)
-        subparser.set_defaults(command=command)
+        add_command(subparsers, command)
     return parser
-
-
-class CommandHelpFormatter(argparse.HelpFormatter):
-    """Fills the terminal with the paragraphs of a command's help; examples and lists stay as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = (
-            textwrap.indent(paragraph, indent)
-            if _IS_LAID_OUT.search(paragraph)
-            else textwrap.fill(
-                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-            )
-            for paragraph in re.split(r"\n\n", text.strip("\n"))
-        )
-        return "\n\n".join(paragraphs)

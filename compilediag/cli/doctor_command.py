@@ -1,13 +1,16 @@
-"""`compilediag doctor`: which versions are installed, and what works with them."""
+"""`compilediag doctor`: whether compilediag works here, what is missing and how to install it."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
 import platform
 import shutil
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,21 @@ FOUND = Path(__file__).with_name("torch_versions.json")
 WIDTH = 100
 PACKAGES = ("compilediag", "torch", "triton", "pandas", "anywidget", "plotly", "IPython", "jupyterlab", "ipykernel")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+#: System -> how a C++ compiler is installed.
+COMPILERS = {
+    "Linux": "apt-get install g++, or dnf install gcc-c++, or conda install -c conda-forge cxx-compiler",
+    "Darwin": "xcode-select --install",
+    "Windows": "the Build Tools for Visual Studio, with the workload for C++",
+}
+#: What a user can add: modules, what they are for, and the extra that installs them.
+OPTIONAL = (
+    (("anywidget", "ipykernel"), "the live dashboard in notebooks", "lab"),
+    (("rich",), "the screen of `compilediag live`", "live"),
+)
 
 
 class DoctorCommand:
-    """Show which versions are installed, and what works with them.
+    """Report whether compilediag works here, what is missing, and how to install that.
 
     Exit code 0 if recording works, 1 if it does not.
     """
@@ -28,24 +42,22 @@ class DoctorCommand:
     name = "doctor"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Take no arguments."""
+        parser.add_argument("--verbose", action="store_true", help="also list versions, sources and features")
 
     def run(self, args: argparse.Namespace) -> int:
-        print(f"{'python':<12} {platform.python_version()}  {platform.platform()}")
-        for package in PACKAGES:
-            print(f"{package:<12} {_find_version(package) or 'not installed'}")
-        print()
         sources, problem = _probe_sources()
-        width = max((len(name) for name, _, _ in sources), default=0)
-        for name, status, reason in sources:
-            print(f"source {name:<{width}} {status}{f': {reason}' if reason else ''}")
         available = sum(status == "available" for _, status, _ in sources)
-        works = f"works, with {available} of {len(sources)} sources" if available else f"does not work: {problem}"
-        print(f"recording        {works}")
-        for number, line in enumerate(describe_support(_find_version("torch") or "") if available else ()):
-            print(f"{'' if number else 'this torch':<17}{line}")
-        print(f"live dashboard   {_check_dashboard()}")
-        print(f"browser tests    {_find_browser()}")
+        missing = list(_find_missing())
+        verdict = f"works: torch {_find_version('torch')}, {available} of {len(sources)} sources"
+        print(f"compilediag {verdict if available else f'does not work: {problem}'}")
+        for what, how in missing:
+            print(f"missing: {what}\n  {how}")
+        if available and not missing:
+            print("nothing is missing")
+        if args.verbose:
+            _print_details(sources, _find_version("torch") or "" if available else "")
+        elif available:
+            print("details: compilediag doctor --verbose")
         return 0 if available else 1
 
 
@@ -73,14 +85,38 @@ def _probe_sources() -> tuple[list[tuple[str, str, str | None]], str]:
         return [], f"torch can't be imported: {type(error).__name__}: {error}"
 
 
-def _check_dashboard() -> str:
-    missing = [package for package in ("anywidget", "ipykernel") if _find_version(package) is None]
-    return f"does not work: {' and '.join(missing)} not installed" if missing else "works in Jupyter"
+def _find_missing() -> Iterator[tuple[str, str]]:
+    """Yield what is not installed and what for, with how to install it."""
+    if _find_version("torch") is None:
+        yield "torch", "pip install torch"
+    if not _find_compiler():
+        system = platform.system()
+        yield "a C++ compiler, which torch.compile needs on a CPU", COMPILERS.get(system, COMPILERS["Linux"])
+    for modules, what, extra in OPTIONAL:
+        if names := [name for name in modules if importlib.util.find_spec(name) is None]:
+            yield f"{' and '.join(names)}, for {what}", f"pip install 'compilediag[{extra}]'"
+    if sys.version_info < (3, 12):
+        yield "Python 3.12 or later, to count calls (`compilediag run --calls`)", "an environment with a newer Python"
 
 
-def _find_browser() -> str:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return found or "no Chromium (only the tests of this project need one)"
+def _find_compiler() -> str | None:
+    """The C++ compiler that torch uses: that of CXX, or the one that is usual on this system."""
+    usual = {"Darwin": "clang++", "Windows": "cl"}.get(platform.system(), "g++")
+    return shutil.which((os.environ.get("CXX", "").split() or [usual])[0])
+
+
+def _print_details(sources: Sequence[tuple[str, str, str | None]], torch_version: str) -> None:
+    print(f"\n{'python':<12} {platform.python_version()}  {platform.platform()}")
+    for package in PACKAGES:
+        print(f"{package:<12} {_find_version(package) or 'not installed'}")
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    print(f"{'C++ compiler':<12} {_find_compiler() or 'not installed'}")
+    print(f"{'chromium':<12} {browser or 'not installed'} (only the tests of compilediag need it)\n")
+    width = max((len(name) for name, _, _ in sources), default=0)
+    for name, status, reason in sources:
+        print(f"source {name:<{width}} {status}{f': {reason}' if reason else ''}")
+    for line in describe_support(torch_version) if torch_version else ():
+        print(line)
 
 
 def describe_support(torch_version: str) -> Iterator[str]:

@@ -26,7 +26,8 @@ class LiveCommand:
 
     SESSION is the file that a job records to, or the folder that its ranks record to. The screen shows for each process
     the function and phase in flight, and whether the job compiles or stands still for another reason. It needs rich:
-    pip install 'compilediag[live]'. Without a terminal, or with --plain, one line is printed per change.
+    pip install 'compilediag[live]'. Without a terminal, or with --plain, one line is printed per change, with its time;
+    for a job that has ended, one line per compile.
 
     The command ends with the job and prints its summary; exit code 1 if a process was killed. Ctrl-C stops only the
     display (exit code 130). Examples:
@@ -121,10 +122,9 @@ def _repeat(reader: JobReader, data: FollowedFiles, show: Callable[[JobStatus], 
 
 def _print_end(data: FollowedFiles, path: str, job: JobStatus) -> int:
     """Print the summary, and the line that `compilediag run` ends with."""
-    from compilediag.session import Session
-    from compilediag.views.summary import format_closing_line
+    from compilediag.views.summary import format_closing_line, format_summary, suggest_commands
 
     killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
-    print(Session(data).summary())
+    print(format_summary(data, suggest_commands(path)))
     print_text(format_closing_line(data, path, ", ".join(killed) or None))
     return 1 if killed else 0

@@ -29,7 +29,7 @@ class RunCommand:
 
     The script runs as with `python SCRIPT ARGS...`: its output, its exit code and its exceptions are unchanged. When it
     ends, for whatever reason, the report is written and the summary goes to stderr. The last line says what happened
-    and where the session is.
+    and where the session is. Without --save, it is kept for `compilediag last`, with those of the 19 runs before.
     """
 
     name = "run"
@@ -63,7 +63,7 @@ class RunCommand:
         if saved:
             check_session_output(saved)
         # The script may change the working directory. A slash at the end means a folder.
-        args.session = args.save
+        args.named = args.save
         args.report, args.save = (path and os.path.abspath(path) for path in (args.report, args.save))
         args.save = os.path.join(args.save, "") if in_folder else args.save
         program = find_module(args.script) if args.is_module else find_script(args.script)
@@ -86,9 +86,13 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     from compilediag.watch import stop_all
 
     stop_all()
+    from compilediag.views.summary import LAST, format_closing_line, format_summary, suggest_commands
+
+    where, problem = (args.named, None) if args.save else (LAST, _keep(session))
+    where = where if problem is None else None
     is_quiet = args.quiet or sys.stderr is None
     if not is_quiet:
-        _print_line(session.summary())
+        _print_line(format_summary(session.data, suggest_commands(where)))
     if args.report:
         try:
             session.report(args.report, redact=args.redact)
@@ -97,11 +101,25 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     if not is_quiet:
         if args.report and os.path.exists(args.report):
             _print_line(f"compilediag: wrote {args.report}")
-        from compilediag.views.summary import format_closing_line
-
-        _print_line(format_closing_line(session.data, args.session, _describe_ending()))
+        keep = f"{problem}; --save run.cdiag keeps it"
+        _print_line(format_closing_line(session.data, where, _describe_ending(), keep))
     if any(issubclass(error, KeyboardInterrupt) for error in _endings):
         _end_by_interrupt()
+
+
+def _keep(session: Session) -> str | None:
+    """Keep the session for `compilediag last`; why it could not be kept, if so. Of the ranks of a job, the first is."""
+    from compilediag import sources
+    from compilediag.session import keep
+
+    try:
+        rank = sources.rank()
+        if rank:
+            return f"it is that of rank {rank}"
+        keep(session)
+        return None
+    except Exception as error:  # A full disk, a home that can't be written to: the run is over, and its own.
+        return str(error)
 
 
 def _print_line(text: str) -> None:

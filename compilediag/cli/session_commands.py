@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import INTERRUPTED, CompilediagError
+from compilediag.system.arguments import SuggestingParser, find_closest
 
 from .output import print_text, print_written
+from .try_command import drop_dashes
 
 #: What `load_any` opens.
 ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
@@ -68,9 +70,10 @@ class PlanCommand:
 class ReportCommand:
     """Write a saved session as one offline HTML file.
 
-    The file contains everything it shows and loads nothing from the network. Example:
+    The file contains everything it shows and loads nothing from the network. Examples:
 
-      compilediag report run.cdiag -o run.html
+      compilediag report run.cdiag                  run.html, in the current folder
+      compilediag report ranks/ -o job.html
     """
 
     name = "report"
@@ -78,14 +81,15 @@ class ReportCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of them")
         parser.add_argument(
-            "-o", "--output", dest="report", metavar="OUT.html", required=True, help="the file to write"
+            "-o", "--output", dest="report", metavar="OUT.html", help="the file to write (default: that of SESSION)"
         )
         parser.add_argument("--redact", action="store_true", help="leave out code, values and paths")
 
     def run(self, args: argparse.Namespace) -> int:
         import compilediag as cd
 
-        return print_written(cd.load(args.session).report(args.report, redact=args.redact))
+        output = args.report or f"{Path(args.session).absolute().stem}.html"
+        return print_written(cd.load(args.session).report(output, redact=args.redact))
 
 
 class RanksCommand:
@@ -193,7 +197,9 @@ class ExampleCommand:
         elif args.rule in examples:
             print(examples[args.rule])
         else:
-            raise CompilediagError(f"no example of '{args.rule}'; `compilediag example` lists the rules that have one")
+            closest = find_closest(args.rule, examples)
+            meant = f"did you mean {closest!r}?" if closest else "`compilediag example` lists the rules that have one"
+            raise CompilediagError(f"no example of {args.rule!r}; {meant}")
         return 0
 
 
@@ -259,16 +265,25 @@ if TYPE_CHECKING:
 class CheckCommand:
     """Fail if torch.compile compiled more than allowed, and show why.
 
-    PATH is a session file (.cdiag), a folder of them, or TORCH_TRACE logs. After `--` it is a script with its
-    arguments, SCRIPT.py [ARGS...], which is run and recorded; if the script fails, its exit code is returned. Exit code
-    1 if a limit is exceeded, or if nothing was compiled, so that the limits can't be checked; 2 if PATH is no session
-    or script and has no record of TORCH_TRACE.
+    PATH is a script, which is run and recorded, a session file (.cdiag), a folder of them, or TORCH_TRACE logs. As with
+    `compilediag run`, the options of check come before a script, and what follows the script is its own; a `--` before
+    or behind it changes nothing. Behind a session or logs, options may follow. Examples:
+
+      compilediag check --max-recompiles 0 train.py --steps 20
+      compilediag check run.cdiag --max-compile-s 60
+
+    Exit code 1 if a limit is exceeded, or if nothing was compiled, so that the limits can't be checked; 2 if PATH is
+    none of these. If the script fails, its exit code is returned.
     """
 
     name = "check"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("paths", metavar="PATH", nargs="+", help="a session, logs, or -- SCRIPT.py [ARGS...]")
+        self._add_limits(parser)
+        parser.add_argument("path", metavar="PATH", help="a script, a session, or logs")
+        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the script's own, or more logs")
+
+    def _add_limits(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--max-recompiles", type=int, metavar="N", help="most recompiles allowed")
         parser.add_argument("--max-compile-s", type=float, metavar="S", help="most seconds of compile time allowed")
         parser.add_argument("--max-graph-breaks", type=int, metavar="N", help="most graph breaks allowed")
@@ -282,16 +297,26 @@ class CheckCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.diagnosis.gate import Limits, check
-        from compilediag.session import load_any
+        from compilediag.logs.inputs import InputKind, check_input
+        from compilediag.session import ingest, load_any
         from compilediag.views.totals import compute_totals, describe_totals
 
+        found = check_input(args.path, InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)
+        is_script = found.kind is InputKind.SCRIPT
+        if not is_script:
+            self._read_rest(args)
         names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")
         baseline = None if args.baseline is None else load_any(args.baseline).data
         limits = Limits(**{name: getattr(args, name) for name in names}, baseline=baseline)
         if limits == Limits():
-            raise CompilediagError("no limit given; pass --max-recompiles, --no-silent-eager, --baseline, ...")
+            before = f" before {args.path}" if is_script else ""
+            raise CompilediagError(f"no limit given; pass --max-recompiles, --no-silent-eager, --baseline, ...{before}")
         with tempfile.TemporaryDirectory(prefix="compilediag-") as folder:
-            session, code = _load_or_run(args.paths, Path(folder, "run.cdiag"), args.no_silent_eager)
+            code = 0
+            if is_script:
+                session, code = _run_script(args, Path(folder, "run.cdiag"))
+            else:
+                session = ingest([args.path, *args.args]) if args.args else load_any(args.path)
             if args.report:
                 print_written(session.report(args.report))
             broken = check(session.data, limits)
@@ -301,18 +326,22 @@ class CheckCommand:
                 print_text(str(limit))
         return code or int(bool(broken))
 
+    def _read_rest(self, args: argparse.Namespace) -> None:
+        """Read the options and the logs that follow a session or a log."""
+        parser = SuggestingParser("compilediag check", allow_abbrev=False)
+        self._add_limits(parser)
+        parser.add_argument("args", metavar="PATH", nargs="*")
+        parser.parse_args(args.args, args)
 
-def _load_or_run(paths: list[str], file: Path, calls: bool) -> tuple[Session, int]:
-    """Return the session to check, and the exit code of the script, if PATH is one. `calls`: count its calls."""
-    from compilediag.logs.inputs import InputKind, check_input
-    from compilediag.session import ingest, load, load_any
 
-    found = check_input(paths[0], InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)
-    if found.kind is not InputKind.SCRIPT:
-        return (load_any(paths[0]) if len(paths) == 1 else ingest(paths)), 0
-    options = ["--quiet", *(["--calls"] if calls else []), "--save", os.fspath(file)]
-    command = [sys.executable, "-m", "compilediag", "run", *options, *paths]
+def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:
+    """The session of a run of the script, and its exit code."""
+    from compilediag.session import load
+
+    # Silent eager calls are counted.
+    options = ["--quiet", *(["--calls"] if args.no_silent_eager else []), "--save", os.fspath(file)]
+    command = [sys.executable, "-m", "compilediag", "run", *options, args.path, *drop_dashes(args.args)]
     code = subprocess.run(command).returncode
     if not file.exists():
-        raise CompilediagError(f"{paths[0]} was not run; see the messages above")
+        raise CompilediagError(f"{args.path} was not run; see the messages above")
     return load(file), code if code >= 0 else 128 - code

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import importlib.util
 import os
 import re
@@ -19,7 +18,7 @@ import sys
 import textwrap
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -37,10 +36,11 @@ from ..errors import CompilediagError
 from ..events import Recompile
 from ..formatting import format_bytes
 from ..session import Session
+from ..system.arguments import SuggestingParser, suggest
 from ..system.files import HTML_PAGE, check_output
 from ..system.interrupts import ignore
 from ..views.explorer import format_explorer
-from ..views.summary import format_headline, format_status
+from ..views.summary import IN_NOTEBOOK, format_headline, format_status, format_summary
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import DETAILS, current, notice, start, stop, stop_all
 from .cell_source import FIRST_LINE, FIX, TRIALS, TRY, is_statement, is_trial, show_magic_in_tracebacks
@@ -68,37 +68,20 @@ _REPEATED = ("--my-code", "--skip")
 _ARGUMENTS = re.compile(r"\s*(?:\w+\s*=\s*)?(%{1,2})compilewatch\s+(.*)")
 
 
-class _MagicParser(argparse.ArgumentParser):
-    """A parser that raises UsageError, which IPython shows in one line, and that suggests names."""
+class _MagicParser(SuggestingParser):
+    """A parser that raises UsageError, which IPython shows in one line."""
 
     def __init__(self, prog: str):
         super().__init__(prog=prog, add_help=False, formatter_class=_format_wide)
+        self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of ending the process."""
         raise UsageError(f"{self.prog}: {message}")
 
-    def parse(self, line: str) -> argparse.Namespace:
-        """The arguments of a line. UsageError, in one line, if they are wrong."""
-        args, unknown = self.parse_known_args(arg_split(line))
-        if unknown:
-            kind = "option" if unknown[0].startswith("-") else "argument"
-            self.error(f"unknown {kind} {unknown[0]!r}; {_suggest(unknown[0], self.list_options())}")
-        return args
-
-    def list_options(self) -> list[str]:
-        """All options, in order."""
-        return [action.option_strings[0] for action in self._actions if action.option_strings]
-
 
 def _format_wide(prog: str) -> argparse.HelpFormatter:
     return argparse.HelpFormatter(prog, max_help_position=32, width=_WIDTH)
-
-
-def _suggest(name: str, names: Iterable[str]) -> str:
-    """What to do about a wrong name: the closest one, or the list."""
-    closest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {closest[0]!r}?" if closest else f"choose one of: {', '.join(names)}"
 
 
 def _add_watch_options(parser: argparse.ArgumentParser) -> None:
@@ -153,9 +136,9 @@ TRIAL_PARSER = _make_trial_parser()
 
 def parse_line_arguments(line: str) -> argparse.Namespace:
     """The arguments of the line magic: `action` is a subcommand or None. UsageError, in one line, if they are wrong."""
-    args = (TRIAL_PARSER if is_trial(line) else LINE_PARSER).parse(line)
+    args = (TRIAL_PARSER if is_trial(line) else LINE_PARSER).parse_args(arg_split(line))
     if args.action is not None and args.action not in ACTIONS:
-        raise UsageError(f"%compilewatch has no subcommand {args.action!r}; {_suggest(args.action, ACTIONS)}")
+        raise UsageError(f"%compilewatch has no subcommand {args.action!r}; {suggest(args.action, ACTIONS)}")
     action = args.action or "on"
     if action in SUFFIXES and args.path is None:
         raise UsageError(f"%compilewatch {action} needs a path")
@@ -168,7 +151,7 @@ def parse_line_arguments(line: str) -> argparse.Namespace:
 
 def parse_cell_arguments(line: str) -> argparse.Namespace:
     """The arguments of the cell magic. UsageError, in one line, if they are wrong."""
-    args = CELL_PARSER.parse(line)
+    args = CELL_PARSER.parse_args(arg_split(line))
     if args.report is not None:
         check_report_name(args.report)
     return args
@@ -236,6 +219,10 @@ def format_cell_help() -> str:
 def _format_options(parser: _MagicParser) -> str:
     text = parser.format_help()
     return text[text.index("options:") :]
+
+
+def _asks_for_help(arguments: str) -> bool:
+    return not {"-h", "--help"}.isdisjoint(arguments.split())
 
 
 # Completion
@@ -328,6 +315,9 @@ class CompileWatch(Magics):
 
     @line_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def line(self, line: str) -> Session | None:
+        if _asks_for_help(line):
+            print(format_line_help())
+            return None
         args = parse_line_arguments(line)
         action = args.action or "on"
         with _raise_usage_errors():
@@ -389,7 +379,7 @@ class CompileWatch(Magics):
         elif action == "plan":
             display(session.plan())
         elif action == "findings":
-            print(session.summary())
+            print(format_summary(session.data, IN_NOTEBOOK))
         elif self._has_widgets():
             display(session.explore())
         else:
@@ -397,6 +387,9 @@ class CompileWatch(Magics):
 
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
+        if _asks_for_help(line):
+            print(format_cell_help())
+            return
         if is_trial(line):
             args = parse_line_arguments(line)
             with _raise_usage_errors():
@@ -492,10 +485,12 @@ def unload(shell: InteractiveShell) -> None:
 def transform(lines: list[str]) -> list[str]:
     """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
     match = FIRST_LINE.match(lines[0]) if lines else None
+    magics = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}]"
+    if match is not None and _asks_for_help(match[1]):
+        return [f"{magics}.cell({match[1].strip()!r}, '')\n"]  # The cell does not run.
     if match is None or is_trial(match[1]):
         return lines
-    begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"
-    return [begin, *transform_cell_magic(lines[1:])]
+    return [f"{magics}.begin_cell({match[1].strip()!r})\n", *transform_cell_magic(lines[1:])]
 
 
 @contextlib.contextmanager

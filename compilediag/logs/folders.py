@@ -120,6 +120,11 @@ class FollowedFile:
         return self.meta.get("created_ns") or 0
 
     @property
+    def ended_ns(self) -> int | None:
+        """When its recording ended; None if it runs, or its process was killed."""
+        return self.meta.get("stopped_ns")
+
+    @property
     def was_killed(self) -> bool:
         """True if its process ended without ending its recording. What runs on another machine is not known here."""
         is_open = not self.is_live and self.meta.get("stopped_ns") is None

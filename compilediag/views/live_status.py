@@ -44,6 +44,8 @@ class LiveFile(Protocol):
     @property
     def began_ns(self) -> int: ...
     @property
+    def ended_ns(self) -> int | None: ...
+    @property
     def was_killed(self) -> bool: ...
 
 
@@ -64,7 +66,9 @@ class CompileInFlight:
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """One process, usually a rank, with its children. `quiet_since_ns` is when its last compile ended, or it began."""
+    """One process, usually a rank, with its children. `quiet_since_ns` is when its last compile ended, or it began.
+    `ended_ns` is None for a process that runs or was killed.
+    """
 
     path: Path
     name: str
@@ -72,7 +76,9 @@ class ProcessStatus:
     is_live: bool
     was_killed: bool
     in_flight: tuple[CompileInFlight, ...]
+    began_ns: int
     quiet_since_ns: int
+    ended_ns: int | None
     compiles: tuple[Compile, ...]
     recompiles: tuple[Recompile, ...]
 
@@ -143,7 +149,6 @@ def _describe(
     before: Mapping[tuple[Any, ...], float | None],
 ) -> ProcessStatus:
     own = _join_processes(compiles, file.pids)
-    ends = [row.time_ns + int((row.duration_s or 0.0) * NS_PER_S) for row in own]
     states = [state for threads in file.progress.values() for state in threads.values()]
     return ProcessStatus(
         path=file.path,
@@ -152,10 +157,16 @@ def _describe(
         is_live=file.is_live,
         was_killed=file.was_killed,
         in_flight=tuple(_describe_state(state, before) for state in states if state.get("started_ns")),
-        quiet_since_ns=max([file.began_ns, *ends]),
+        began_ns=file.began_ns,
+        quiet_since_ns=max([file.began_ns, *map(_find_end, own)]),
+        ended_ns=None if file.is_live else file.ended_ns,
         compiles=own,
         recompiles=_join_processes(recompiles, file.pids),
     )
+
+
+def _find_end(row: Compile) -> int:
+    return row.time_ns + int((row.duration_s or 0.0) * NS_PER_S)
 
 
 def _get_pid(row: Event) -> int | None:
@@ -258,37 +269,37 @@ class LiveLines:
         self._reported_since = 0
 
     def describe(self, job: JobStatus) -> list[str]:
-        """One line per change, each with the time."""
-        lines = [f"{process.name}: {line}" for process in job.processes for line in self._describe_process(process)]
+        """One line per change, each with the time of the change."""
+        lines = [
+            (time_ns, f"{process.name}: {line}")
+            for process in job.processes
+            for time_ns, line in self._describe_process(process, job.now_ns)
+        ]
+        lines.sort(key=lambda line: line[0])
+        now_ns = job.now_ns if job.is_live or not lines else lines[-1][0]
         if job.plan.steps and job.plan.headline != self._headline:
             self._headline = job.plan.headline
-            lines.append(f"plan: {self._headline}")
-        lines = lines or list(self._describe_silence(job))
-        now = time.strftime("%H:%M:%S", time.localtime(job.now_ns / 1e9))
-        return [f"{now} {line}" for line in lines]
+            lines.append((now_ns, f"plan: {self._headline}"))
+        lines = lines or [(now_ns, line) for line in self._describe_silence(job)]
+        return [f"{_format_time(time_ns, job.now_ns)} {line}" for time_ns, line in lines]
 
-    def _describe_process(self, process: ProcessStatus) -> Iterator[str]:
+    def _describe_process(self, process: ProcessStatus, now_ns: int) -> Iterator[tuple[int, str]]:
         key = (process.path, process.pid)
         before = self._known.get(key)
         self._known[key] = process
         if before is None:
-            yield (
-                f"process {process.pid} is recorded"
-                if process.is_live
-                else f"process {process.pid} has {process.ending}"
-            )
+            yield process.began_ns, f"process {process.pid} is recorded"
         recompiles = process.recompiles[len(before.recompiles) if before else 0 :]
         compiles = process.compiles[len(before.compiles) if before else 0 :]
-        rows = [(row.event_id or 0, f"recompiles {describe_recompile(row)}") for row in recompiles]
-        rows += [(row.event_id or 0, describe_compile(row)) for row in compiles]
-        yield from (line for _, line in sorted(rows))
+        yield from ((row.time_ns, f"recompiles {describe_recompile(row)}") for row in recompiles)
+        yield from ((_find_end(row), describe_compile(row)) for row in compiles)
         running = before.in_flight if before else ()
         begun = {(frame.function, frame.started_ns) for frame in running}
         if process.is_live:
             new = (frame for frame in process.in_flight if (frame.function, frame.started_ns) not in begun)
-            yield from (f"compiling {frame.function}{frame.usual}" for frame in new)
-        if before is not None and before.is_live and not process.is_live:
-            yield process.ending
+            yield from ((frame.started_ns, f"compiling {frame.function}{frame.usual}") for frame in new)
+        elif before is None or before.is_live:
+            yield process.ended_ns or (now_ns if before else process.quiet_since_ns), process.ending
 
     def _describe_silence(self, job: JobStatus) -> Iterator[str]:
         """Now and then, when nothing changes: whether the job compiles or stands still."""
@@ -301,3 +312,9 @@ class LiveLines:
         if job.measure(since) >= self._next_report_s:
             self._next_report_s *= 2
             yield answer_hung_or_compiling(job)
+
+
+def _format_time(time_ns: int, now_ns: int) -> str:
+    """`14:10:50`, with the date if that is not today's."""
+    then, now = (time.localtime(ns / 1e9) for ns in (time_ns, now_ns))
+    return time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", then)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from ..diagnosis.evidence import group_by, sum_seconds
 from ..diagnosis.finding import describe_finding
 from ..diagnosis.plan.plan import describe_plan
-from ..document import Block, CodeBlock, Drawing, Items, Lines, Para, Section, shorten, to_html
+from ..document import Block, Code, CodeBlock, Drawing, Items, Lines, Para, Section, shorten, to_html
 from ..events import Compile
 from ..formatting import format_amount, format_function, format_line, format_seconds
 from .summary import (
-    IN_FINDINGS,
+    IN_NOTEBOOK,
     SessionResults,
     collect_results,
     describe_gaps,
@@ -121,7 +121,7 @@ def _list_findings(results: SessionResults) -> list[Block]:
         return []
     items = [describe_finding(finding) for finding in rest[:MAX_ITEMS]]
     title = "Other findings:" if len(rest) < len(findings) else "Findings:"
-    return [title, Items(items, "numbered", IN_FINDINGS, len(rest) - len(items))]
+    return [title, Items(items, "numbered", (" in ", Code(IN_NOTEBOOK.findings)), len(rest) - len(items))]
 
 
 def _describe_recording(meta: dict[str, Any]) -> str:

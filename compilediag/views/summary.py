@@ -21,8 +21,8 @@ from .totals import TotalsDict, compute_totals
 
 #: Findings that the summary lists, and characters of a reason or of a title in a notebook.
 SHOWN, MAX_TITLE = 10, 400
-#: Where the findings are that a list leaves out.
-IN_FINDINGS = (" in ", Code("session.findings()"))
+#: The path of a session that `compilediag last` opens.
+LAST = ""
 #: What to call next, and what it gives.
 _NEXT = (
     ("session.plan()", "what to change"),
@@ -30,6 +30,40 @@ _NEXT = (
     ("session.recompiles", "a DataFrame"),
     ('session.report("report.html")', "one file to send"),
 )
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """What a summary names, in the words of the place where it is read: where the findings are that it leaves out, how
+    an example is printed, and what to call next.
+    """
+
+    findings: str
+    example: str
+    more: str
+
+
+IN_PYTHON = NextSteps(
+    "session.findings()",
+    "compilediag example",
+    'session.dashboard(), session.compiles, session.recompiles, session.report("report.html")',
+)
+IN_NOTEBOOK = NextSteps(
+    "session.findings()", "!compilediag example", "%compilewatch plan, %compilewatch explore, %compilewatch report PATH"
+)
+
+
+def suggest_commands(path: str | None) -> NextSteps:
+    """What a terminal suggests for a session; `path` is as the user named it, LAST, or None if it is not kept."""
+    if path is None:
+        return NextSteps("the report", IN_PYTHON.example, "")
+    commands = [format_command(name, path) for name in ("report", "plan")]
+    return NextSteps(commands[0], IN_PYTHON.example, f"{commands[1]} --patch, {commands[0]}")
+
+
+def format_command(name: str, path: str) -> str:
+    """`compilediag plan run.cdiag`; `compilediag last plan` for LAST."""
+    return f"compilediag {name} {shlex.quote(path)}" if path else f"compilediag last {name}"
 
 
 @dataclass(frozen=True)
@@ -55,32 +89,32 @@ def collect_results(data: SessionData) -> SessionResults:
         return SessionResults(compute_totals(data), findings, make_plan(data), gaps, find_gaps(data))
 
 
-def format_summary(data: SessionData) -> str:
+def format_summary(data: SessionData, steps: NextSteps = IN_PYTHON) -> str:
     """The session as text, see `format_results`."""
-    return format_results(collect_results(data))
+    return format_results(collect_results(data), steps=steps)
 
 
-def format_results(results: SessionResults, encoding: str | None = None) -> str:
+def format_results(results: SessionResults, encoding: str | None = None, steps: NextSteps = IN_PYTHON) -> str:
     """The summary as text of at most 100 columns; only a single word that is longer exceeds that.
 
     `encoding` is the encoding that the text must be printable in, by default that of standard output. Characters
     that it lacks are escaped, so printing never fails.
     """
-    return escape_unprintable(f"{to_text(describe_summary(results))}\n", encoding)
+    return escape_unprintable(f"{to_text(describe_summary(results, steps))}\n", encoding)
 
 
-def describe_summary(results: SessionResults) -> Section:
+def describe_summary(results: SessionResults, steps: NextSteps = IN_PYTHON) -> Section:
     """The plan, if something recompiled, the totals, the findings with what to do, and what was not collected."""
     plan, findings = results.plan, results.findings
     rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
-    example = [f"A worked example: compilediag example {rule}"] if rule else []
-    more = 'session.recompiles, session.report("report.html")' if findings else "session.compiles"
+    last = [f"A worked example: {steps.example} {rule}"] if rule else []
+    last += [f"More: {steps.more}"] if steps.more else []
     return Section(
         *([describe_plan(plan)] if plan.recompiles else []),
         Section(*format_totals(results.totals, results.missing)),
-        _list_findings(results, [_describe_finding(finding, plan) for finding in findings[:SHOWN]]),
+        _list_findings(results, [_describe_finding(finding, plan) for finding in findings[:SHOWN]], steps.findings),
         Section(*describe_gaps(results.gaps)),
-        Section(*example, f"More: session.dashboard(), {more}"),
+        Section(*last),
     )
 
 
@@ -96,17 +130,17 @@ def describe_session(data: SessionData) -> Section:
         *([Para(plan.headline, strong=True)] if plan.recompiles else []),
         *([str(plan.tried["text"])] if plan.tried else []),
         Lines(headline.removeprefix("compilediag: "), *others),
-        _list_findings(results, findings),
+        _list_findings(results, findings, IN_PYTHON.findings),
         *describe_gaps(results.gaps),
         Para("Next: ", *calls[1:]),
     )
 
 
-def _list_findings(results: SessionResults, items: Sequence[Sequence[Block]]) -> Section:
-    """The first findings, or why there are none."""
+def _list_findings(results: SessionResults, items: Sequence[Sequence[Block]], others: str) -> Section:
+    """The first findings and where the others are, or why there are none."""
     if not items:
         return Section(explain_no_findings(results))
-    return Section(Items(items, "numbered", IN_FINDINGS, len(results.findings) - len(items)))
+    return Section(Items(items, "numbered", (" in ", Code(others)), len(results.findings) - len(items)))
 
 
 def explain_no_findings(results: SessionResults) -> str:
@@ -217,8 +251,8 @@ def format_closing_line(
 ) -> str:
     """`11 compiles, 4 recompiles, 2 min 46 s compiling; 3 changes save 1 min 20 s: compilediag plan run.cdiag`.
 
-    `path`: the session as the user named it; None if it is not kept. `ending`: how the job ended, if not by itself.
-    `keep`: how to keep the session.
+    `path`: the session as the user named it, LAST, or None if it is not kept. `ending`: how the job ended, if not by
+    itself. `keep`: how to keep the session.
     """
     with data.settled():
         totals, missing, plan = compute_totals(data), find_gaps(data), make_plan(data)
@@ -230,11 +264,11 @@ def format_closing_line(
     parts.append("compiles were not collected" if "compiles" in missing else known)
     parts += [format_line(reason) for reason in reasons[:1]]
     saving = describe_saving(plan)
-    where = None if path is None else shlex.quote(path)
-    if saving and where:
-        parts.append(f"{saving}: compilediag plan {where}")
+    if saving and path is not None:
+        parts.append(f"{saving}: {format_command('plan', path)}")
     else:
         parts += [saving] if saving else []
+        where = None if path is None else shlex.quote(path) if path else "compilediag last"
         parts.append(f"session: {where}" if where else f"the session was not kept ({keep})")
     return "compilediag: " + "; ".join(parts)
 

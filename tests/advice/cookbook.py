@@ -189,7 +189,8 @@ def _list_changes(rule: str, program: Program, cause: KnownCause) -> list[dict[s
     for way in written:
         after = program.after if way.after is None else way.after
         sources.append((write_changed(program, [way, *_list_others(program, cause, way)]), after))
-    return [_describe_change(program, source, after) for source, after in dict.fromkeys(sources)]
+    alternatives = enumerate(dict.fromkeys(sources))
+    return [_describe_change(program, source, after, number > 0) for number, (source, after) in alternatives]
 
 
 def _list_printed_changes(rule: str, program: Program) -> list[tuple[Finding, Change]]:
@@ -201,10 +202,11 @@ def _list_printed_changes(rule: str, program: Program) -> list[tuple[Finding, Ch
     return [(finding, change) for finding, change in pairs if change["settings"] or change["edits"]]
 
 
-def _describe_change(program: Program, source: str, after: int) -> dict[str, str]:
+def _describe_change(program: Program, source: str, after: int, is_other: bool) -> dict[str, str]:
+    with_it = "Or with this change" if is_other else "With this change"
     is_one = program.recompiles == 1
     outcome = f", {program.recompiles:,} recompile{'s' * (not is_one)} become{'s' * is_one} {after}"
-    return {"outcome": f"With this change{outcome if program.recompiles else ''}:", "diff": _diff(program, source)}
+    return {"outcome": f"{with_it}{outcome if program.recompiles else ''}:", "diff": _diff(program, source)}
 
 
 def _list_others(program: Program, cause: KnownCause, way: Way) -> list[Way]:

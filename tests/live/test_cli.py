@@ -16,6 +16,7 @@ import pytest
 
 import compilediag
 from compilediag.events import SCHEMA_VERSION
+from tests.inside import main
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """
@@ -61,7 +62,8 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
         ["double", "3", "4"],
     ]
     assert "failed" not in set(session.sources["status"])
-    assert session.summary() in done.stderr
+    plan, totals = session.summary().split("\n\n")[:2]
+    assert f"{plan}\n\n{totals}\n" in done.stderr and "More: compilediag plan run.cdiag" in done.stderr
     last = done.stderr.splitlines()[-1]
     assert re.match("compilediag: 3 compiles, 2 recompiles, .* compiling; 1 change saves ", last)
     assert last.endswith(": compilediag plan run.cdiag")
@@ -137,18 +139,12 @@ def test_what_was_recorded_before_a_failure_is_reported(run, script, tmp_path):
     assert "double" in (tmp_path / "cwd" / "run.html").read_text()
 
 
-def test_the_last_line_names_a_session_that_was_not_kept_or_has_no_plan(run, script):
+def test_the_last_line_names_the_session_also_without_a_plan(run, script):
     nothing = script("print('the script')")
-    for options, ending in (
-        ([], "the session was not kept (--save run.cdiag keeps it)"),
-        (
-            ["--save", "my run.cdiag"],
-            "session: 'my run.cdiag'",
-        ),
-    ):
+    for options, ending in (([], "compilediag last"), (["--save", "my run.cdiag"], "'my run.cdiag'")):
         done = run(*options, nothing)
         assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
-        assert done.stderr.splitlines()[-1] == f"compilediag: nothing was compiled; {ending}"
+        assert done.stderr.splitlines()[-1] == f"compilediag: nothing was compiled; session: {ending}"
 
 
 def test_a_script_may_change_its_folder(run, script, tmp_path):
@@ -280,10 +276,27 @@ def test_what_cannot_work_is_one_line_before_the_script_starts(run, script, tmp_
     assert os.listdir(tmp_path / "cwd") == []
 
 
-def test_an_unknown_option_is_a_usage_error(run, script):
-    done = run("--bogus", script("open('it_ran', 'w')"))
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("compilediag")
+@pytest.mark.parametrize(
+    ("arguments", "usage", "answer"),
+    [
+        (["plna", "x"], "", "unknown command 'plna'; did you mean 'plan'?"),
+        (["--versoin"], "", "unknown option '--versoin'; did you mean '--version'?"),
+        (["run", "--reprot", "x.html", "train.py"], "run ", "unknown option '--reprot'; did you mean '--report'?"),
+        (["plan", "--cod"], "plan ", "unknown option '--cod'; did you mean '--code'?"),
+        (["plan", "run.cdiag", "--cod"], "plan ", "unknown option '--cod'; did you mean '--code'?"),
+        (["plan", "run.cdiag", "more"], "plan ", "unknown argument 'more'"),
+        (["export", "x", "--format", "cvs"], "export ", "argument --format: unknown value 'cvs'; did you mean 'csv'?"),
+        (["last", "plan", "--cod"], "last plan ", "unknown option '--cod'; did you mean '--code'?"),
+        (["check", "--max-recompile", "0", "x"], "check ", "unknown option '--max-recompile'; did you mean "),
+        (["xyz"], "", "unknown command 'xyz'; choose one of: run, last, "),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_right_one_and_the_usage_of_the_command(capsys, arguments, usage, answer):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2 and first.startswith(f"usage: compilediag {usage}[")
+    assert last.startswith(f"compilediag {usage}".rstrip() + f": error: {answer}")
 
 
 @pytest.fixture(scope="module")
@@ -361,7 +374,7 @@ print("torch" in sys.modules)
 
 
 def test_doctor_finds_every_source_with_this_torch(program_server):
-    done = program_server.run("-m", "compilediag", "doctor")
+    done = program_server.run("-m", "compilediag", "doctor", "--verbose")
     assert done.returncode == 0, done.stdout + done.stderr
     sources = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("source ")]
     assert {"compiles", "recompiles"} <= {name for _, name, _ in sources}
@@ -369,14 +382,15 @@ def test_doctor_finds_every_source_with_this_torch(program_server):
     missing = [status for _, _, status in sources if status != "available" and "nothing to watch: " not in status]
     assert missing == absent
     assert [status for _, _, status in sources].count("available") > 10
-    assert "recording" in done.stdout and "works" in done.stdout
+    assert done.stdout.startswith("compilediag works: torch ")
 
 
 def test_doctor_without_torch_says_so(python_without):
     done = python_without({"torch"}, "from compilediag.cli import main; sys.exit(main(['doctor']))")
     assert done.returncode == 1, done.stderr
-    assert "torch        not installed" in done.stdout
-    assert "recording        does not work: torch is not installed" in done.stdout
+    verdict, what, how, *_ = done.stdout.splitlines()
+    assert verdict.startswith("compilediag does not work: torch is not installed")
+    assert (what, how) == ("missing: torch", "  pip install torch")
 
 
 def test_run_without_torch_is_one_line(python_without, script):

@@ -237,6 +237,11 @@ def test_help_shows_each_magic_once_and_as_it_is_typed(shell, capsys):
         assert all(re.search(rf"^  {re.escape(name)}(?= |$)", text, re.MULTILINE) for name in (*options, *own))
         assert text.count("\noptions:\n") == 1 and not any(other in text for other in others)
         assert max(map(len, text.splitlines())) <= 100 or "File:" in text
+        for option in ("--help", "fix -h"):
+            assert run(shell, f"{asked.rstrip('?')} {option}\n").success
+            assert f"{usage}\n" in capsys.readouterr().out
+    assert run(shell, "%%compilewatch --help\nstarted = True").success and "started" not in shell.user_ns
+    assert compilediag.current() is None
 
 
 @pytest.mark.parametrize(

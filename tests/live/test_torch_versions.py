@@ -45,7 +45,7 @@ def test_what_it_says_of_the_installed_torch_is_true(generator, scenario, fresh_
 
 
 def test_doctor_reports_it_for_the_installed_torch(capsys):
-    main(["doctor"])
+    main(["doctor", "--verbose"])
     out = capsys.readouterr().out
     if VERSION in KNOWN["versions"]:
         yes = sum(answer == "yes" for answer in KNOWN["versions"][VERSION]["answers"].values())

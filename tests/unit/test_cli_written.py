@@ -151,8 +151,25 @@ def test_python_refuses_the_same(fill, tmp_path):
     assert (tmp_path / "train.py").read_text() == "mine"
 
 
-def test_doctor_aligns_its_sources(capsys):
+def test_a_report_is_named_by_its_session(tmp_path, monkeypatch, capsys):
+    session = saved(tmp_path, compiled())
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", str(session.path)]) == 0
+    assert capsys.readouterr().err == f"compilediag: wrote {tmp_path / session.path.stem}.html\n"
+
+
+def test_doctor_begins_with_the_verdict_and_says_how_to_install_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
     assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("compilediag works: torch ")
+    missing = [number for number, line in enumerate(lines) if line.startswith("missing: ")]
+    assert "C++ compiler" in lines[missing[0]] and all(lines[number + 1].startswith("  ") for number in missing)
+    assert not any(line.startswith("source ") for line in lines) and lines[-1].endswith("doctor --verbose")
+
+
+def test_doctor_aligns_its_sources(capsys):
+    assert main(["doctor", "--verbose"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("source ")]
     starts = {row.index(row.split()[2]) for row in rows}
     assert len(rows) > 10 and len(starts) == 1

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.inside import list_commands
+from tests.inside import keep, list_commands
 
 from .log_builder import compile_
 from .session_builder import saved
@@ -15,6 +15,7 @@ from .tables_builder import compiled, sizes
 
 #: Command -> arguments with which it prints to the standard output.
 PRINTING = {
+    "last": ["last"],
     "live": ["live", "run.cdiag", "--plain"],
     "plan": ["plan", "run.cdiag"],
     "ranks": ["ranks", "run.cdiag"],
@@ -39,7 +40,11 @@ WRITING = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("closed")
-    saved(folder, compiled(), *sizes("4", "6", "9"))
+    session = saved(folder, compiled(), *sizes("4", "6", "9"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        patch.delenv("COMPILEDIAG_HISTORY", raising=False)
+        keep(session)
     (folder / "a.log").write_text(compile_())
     return folder
 
@@ -47,7 +52,7 @@ def folder(tmp_path_factory):
 def run(folder, arguments, redirection="", unbuffered="", **options):
     shell = ["bash", "-c", f'exec "$@" {redirection}', "bash"]
     command = [*shell, sys.executable, "-m", "compilediag", *arguments]
-    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "XDG_STATE_HOME": str(folder / "state")}
     options = {"stderr": subprocess.PIPE, "env": environment, **options}
     return subprocess.run(command, cwd=folder, text=True, timeout=600, **options)
 

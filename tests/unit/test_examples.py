@@ -37,11 +37,19 @@ def test_without_a_rule_all_are_listed(capsys):
     assert [line.split()[0] for line in lines] == list(EXAMPLES)
 
 
-def test_an_unknown_rule_is_one_line(capsys):
-    assert main(["example", "sizes"]) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        "compilediag: no example of 'sizes'; `compilediag example` lists the rules that have one"
-    ]
+def test_further_changes_are_alternatives():
+    for example in EXAMPLES.values():
+        first, *others = (change["outcome"] for change in example["changes"])
+        assert not first.startswith("Or ") and all(outcome.startswith("Or ") for outcome in others)
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [("size_chnges", "did you mean 'size_changes'?"), ("x", "`compilediag example` lists the rules that have one")],
+)
+def test_an_unknown_rule_is_one_line(capsys, rule, answer):
+    assert main(["example", rule]) == 2
+    assert capsys.readouterr().err == f"compilediag: no example of {rule!r}; {answer}\n"
 
 
 @pytest.mark.parametrize("redact", [False, True])

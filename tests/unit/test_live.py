@@ -125,7 +125,7 @@ def test_lines_are_printed_once_per_change(job, tmp_path):
     def look():
         recorder.flush()
         data._due = 0.0
-        return [line[9:] for line in lines.describe(read_now(reader, data))]
+        return [line[line.index("rank") :] for line in lines.describe(read_now(reader, data))]
 
     assert look()[0] == f"rank 0: process {recorder.process.pid} is recorded"
     recorder.progress[1] = Running(1)
@@ -164,8 +164,32 @@ def test_a_job_that_has_ended_is_summed_up(job, tmp_path, capsys):
     recorder.close()
     assert main(["live", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("has ended") and "1 change removes 2 of 2 recompiles" in "\n".join(lines)
+    texts = [line.partition(" rank 0: ")[2] for line in lines]
+    assert f"process {recorder.process.pid} is recorded" in texts and "ended" in texts
+    assert "1 change removes 2 of 2 recompiles" in "\n".join(lines)
     assert lines[-1].startswith("compilediag: 1 compile, 2 recompiles, 3.0 s compiling; 1 change saves ")
+
+
+def test_a_job_that_has_ended_is_printed_with_the_times_of_its_events(job, tmp_path, capsys):
+    """The compile ends, and the size changes, while the job runs; one event is of another day."""
+    (recorder,) = job(1)
+    now_ns = time.time_ns()
+    changed = [replace(row, time_ns=now_ns + 2 * 10**9) for row in sizes("4", "6")]
+    put(recorder, compiled(duration_s=1.0, time_ns=now_ns), *changed, compiled(duration_s=2.0, time_ns=86_400 * 10**9))
+    time.sleep(0.01)
+    recorder.close()
+    assert main(["live", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    def find_time(text):
+        return next(line.partition(" rank 0: ")[0] for line in lines if text in line)
+
+    def show(seconds, form="%H:%M:%S"):
+        return time.strftime(form, time.localtime(seconds))
+
+    assert find_time("in 1.0 s").endswith(show(now_ns / 1e9 + 1))
+    assert find_time("recompiles forward").endswith(show(now_ns / 1e9 + 2))
+    assert find_time("in 2.0 s") == show(86_402, "%Y-%m-%d %H:%M:%S") and lines[0].startswith(find_time("in 2.0 s"))
 
 
 def test_what_can_not_be_followed_is_one_line(tmp_path, capsys):

@@ -37,7 +37,7 @@ COMMAND_LINES = {
     "export": [["FILE", "-o", "OUT"], ["FILE", "--format", "csv", "-o", "OUT"], ["FILE", "--format", "markdown"]],
 }
 #: Commands that read no file.
-WITHOUT_FILES = {"example", "doctor"}
+WITHOUT_FILES = {"example", "doctor", "last"}
 
 
 def make_sqlite(file):

@@ -533,9 +533,9 @@ def list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
 def _advise_sharing(times: Sequence[RepeatedTime]) -> str:
     """Why graphs are in no cache; how to share caches if all are in one."""
     return " ".join(list_reasons(times)) or (
-        "Everything below Dynamo is in the caches of this machine. session.warmup(path) writes a script that saves "
-        "them for another one. Dynamo traces again in every process: it takes less time for a smaller graph, such as "
-        "one block of a model."
+        "Everything below Dynamo is in the caches of this machine. A warm-up script (session.warmup(path), or "
+        "compilediag plan --warmup) saves them for another one. Dynamo traces again in every process: it takes less "
+        "time for a smaller graph, such as one block of a model."
     )
 
 

@@ -4,9 +4,10 @@ The file is `compilediag/keys-1.sqlite` in the user's cache directory (`XDG_CACH
 the user alone. For each key it contains: function, file and line, when and in which program it was seen, names and
 values of the compiler's configuration, shapes of inputs, and the lines of the graph (operators and constants, none of
 the user's source). It is bounded, and torch's own cache directory contains the same data.
-`COMPILEDIAG_HISTORY=off` switches it off, `COMPILEDIAG_HISTORY=PATH` puts it elsewhere. A file that can't be read or
-written costs the history and nothing else, and so does one that another user may have written: a link, a file or a
-folder that others own or can write to, tables that are not ours, values that unpack to very much.
+`COMPILEDIAG_HISTORY=off` switches it off, and the sessions that `compilediag run` keeps with it;
+`COMPILEDIAG_HISTORY=PATH` puts it elsewhere. A file that can't be read or written costs the history and nothing else,
+and so does one that another user may have written: a link, a file or a folder that others own or can write to, tables
+that are not ours, values that unpack to very much.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ...system import clock, own_log
 from ...system.files import make_absolute
 from ...system.interrupts import ignore, pass_on
 from ...system.program import program_name
+from ...system.user_folders import HISTORY, find_user_folder, is_history_off
 from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink
@@ -40,7 +42,6 @@ from ..hooks.source import Source, hook
 from ..hooks.torch_names import call_argument
 from . import torch_api
 
-VARIABLE, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
 #: Limits: keys of one owner, keys of all owners, bytes of all keys.
 MAX_OF_OWNER, MAX_KEYS, MAX_BYTES = 8, 2_000, 8 * 2**20
 #: Seconds to wait for another process that writes, and after such a wait until the file is tried again.
@@ -75,11 +76,8 @@ PRUNE = (
 
 def default_path() -> Path | None:
     """The path of the history unless the variable is set; None for a user without a home."""
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
-    return base / "compilediag" / "keys-1.sqlite"
+    folder = find_user_folder("XDG_CACHE_HOME", ".cache")
+    return None if folder is None else folder / "keys-1.sqlite"
 
 
 class StoredKeys:
@@ -101,8 +99,8 @@ class StoredKeys:
     @classmethod
     def of_user(cls, torch_version: str | None) -> StoredKeys:
         """The history of the path in the variable, or the user's own."""
-        setting = os.environ.get(VARIABLE, "")
-        if setting.lower() in OFF:
+        setting = os.environ.get(HISTORY, "")
+        if is_history_off():
             return cls(None)
         if not setting:
             return cls(default_path(), torch_version, True)

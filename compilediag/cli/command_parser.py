@@ -1,0 +1,56 @@
+"""What a subcommand is, and its parser: its docstring is its help."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import textwrap
+from typing import Protocol
+
+from compilediag.system.arguments import SuggestingParser
+
+#: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
+_IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
+
+
+class Command(Protocol):
+    """A subcommand. Its docstring is its help; the first line is its entry in the list of commands."""
+
+    name: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run the command; return its exit code. CompilediagError for what the user has to change."""
+        ...
+
+
+def add_command(parsers: argparse._SubParsersAction[SuggestingParser], command: Command) -> None:
+    """Add the parser of a command to those of the command line; it stores the command as `command`."""
+    text = inspect.getdoc(command) or ""
+    parser = parsers.add_parser(
+        command.name,
+        help=text.partition("\n")[0].rstrip("."),
+        description=text,
+        formatter_class=CommandHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    parser.set_defaults(command=command)
+
+
+class CommandHelpFormatter(argparse.HelpFormatter):
+    """Fills the terminal with the paragraphs of a command's help; examples and lists stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = (
+            textwrap.indent(paragraph, indent)
+            if _IS_LAID_OUT.search(paragraph)
+            else textwrap.fill(
+                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+            )
+            for paragraph in re.split(r"\n\n", text.strip("\n"))
+        )
+        return "\n\n".join(paragraphs)
