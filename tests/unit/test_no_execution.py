@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 import compilediag
 
 PACKAGE = Path(compilediag.__file__).parent
@@ -180,39 +178,3 @@ def test_every_call_that_could_execute_a_text_has_a_reason():
     }
     assert sorted(found - {*ALLOWED}) == [], "not listed"
     assert sorted({*ALLOWED} - found) == [], "listed, and no longer there"
-
-
-def test_every_reason_says_something():
-    assert all(len(reason.split()) > 3 for reason in ALLOWED.values())
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "eval('1')",
-        "list(map(eval, texts))",
-        "import builtins as b\nb.eval('1')",
-        "from importlib import import_module as load\nload(name)",
-        "import importlib.util\nimportlib.util.find_spec(name)",
-        "import pickle as p\np.loads(data)",
-        "from marshal import loads\nloads(data)",
-        "import subprocess\nsubprocess.run(text, shell=True)",
-        "import os\nos.system(text)",
-        "frame.query(text)",
-        "connection.enable_load_extension(True)",
-        "import types\ntypes.FunctionType(code, {})",
-        "import sys\ngetattr(sys.modules[name], other)",
-        "import runpy\nrunpy.run_path(file)",
-        "import ast\nast.literal_eval(text)",
-        "shell.run_cell(text)",
-        "def f():\n    from yaml import load\n    load(text)",
-        "compile(text, 'x', 'exec')",
-    ],
-)
-def test_such_calls_are_found(source):
-    assert find_suspects(source)
-
-
-def test_other_calls_are_not():
-    calls = "re.compile('a'); json.loads('1'); pickle.dumps(2); x.execute(sql); importlib.import_module('a')"
-    assert find_suspects(f"import importlib, json, pickle, re\n{calls}") == set()
