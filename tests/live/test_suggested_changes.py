@@ -228,21 +228,6 @@ def test_the_index_of_a_layer_is_passed_as_what_it_selects():
 # Tensors and classes
 
 
-def test_a_gradient_that_is_needed_is_kept():
-    def program(compiled, convert=lambda x: x):
-        f = compiled(lambda x: x.square().sum())
-        weight = torch.ones(4, requires_grad=True)
-        values = [f(convert(torch.ones(4))).detach(), f(convert(weight))]
-        values[1].backward()
-        return [values[0], values[1].detach(), weight.grad]
-
-    before = run(program)
-    found = before.find("requires_grad_changes")
-    assert ".detach().requires_grad_() where it has no gradient" in found.suggestion
-    keep = lambda x: x if x.requires_grad else x.detach().requires_grad_()  # noqa: E731
-    assert_fixed(before, run(lambda compiled: program(compiled, keep)))
-
-
 def test_a_parameter_is_passed_as_a_view():
     def program(compiled, convert=lambda x: x):
         f = compiled(lambda x: x * 2)
@@ -252,36 +237,6 @@ def test_a_parameter_is_passed_as_a_view():
     before = run(program)
     assert ".view_as(" in before.find("type_changes").suggestion
     assert_fixed(before, run(lambda compiled: program(compiled, lambda x: x.view_as(x))))
-
-
-class Activated(torch.nn.Module):
-    def __init__(self, activation):
-        super().__init__()
-        self.activation = activation
-
-    def forward(self, x):
-        return self.activation(x) + 1
-
-
-def test_modules_of_several_classes_get_their_own_entries():
-    def program(compiled, **options):
-        kinds = (torch.nn.ReLU, torch.nn.GELU, torch.nn.SiLU, torch.nn.Tanh)
-        return [f(X) for f in [compiled(Activated(kind()), **options) for kind in kinds]]
-
-    before = run(program)
-    assert ("isolate_recompiles=True" in before.find("type_changes").suggestion) == HAS_ISOLATION
-    if HAS_ISOLATION:
-        assert_fixed(before, run(lambda compiled: program(compiled, isolate_recompiles=True)))
-
-
-def test_a_number_that_takes_the_place_of_a_tensor_is_passed_as_a_tensor():
-    def program(compiled, convert=lambda rate: rate):
-        f = compiled(lambda x, rate: x * rate)
-        return [f(X, convert(rate)) for rate in (torch.tensor(0.5), 0.5)]
-
-    before = run(program)
-    assert before.find("type_changes").suggestion.startswith("Always pass a tensor: torch.as_tensor(")
-    assert_fixed(before, run(lambda compiled: program(compiled, torch.as_tensor)))
 
 
 # Optimizers
@@ -314,41 +269,6 @@ def test_the_state_of_an_optimizer_is_created_by_an_eager_step():
 
 
 # Graph breaks and threads
-
-
-def test_a_value_behind_a_graph_break_loses_the_break():
-    def function(x):
-        return torch.full((3,), x.sum().item()) + 1
-
-    def program(compiled):
-        f = compiled(function)
-        return [f(X * n) for n in (1, 2, 3)]
-
-    before = run(program)
-    (value,) = [found for found in before.findings if (found.source or "").startswith("___stack")]
-    assert value.suggestion.startswith("Remove the graph break at line ")
-    assert value.changes[0].settings == {"capture_scalar_outputs": True}
-    after = run(apply_settings(value.fix, program))
-    assert_fixed(before, after)
-    assert after.breaks == 0 < before.breaks
-
-
-def test_what_is_printed_is_moved_behind_the_compiled_part():
-    def function(x):
-        y = x + 1
-        print("half")
-        return y * 2
-
-    def program(compiled):
-        f = compiled(function, dynamic=False)
-        return [f(torch.ones(n)) for n in (2, 3)]
-
-    before = run(program)
-    (broken,) = [found for found in before.findings if found.rule == "graph_break"]
-    assert broken.changes[0].code == "torch._dynamo.config.reorderable_logging_functions.add(print)"
-    with torch._dynamo.config.patch(reorderable_logging_functions={print}):
-        after = run(program)
-    assert after.breaks == 0 and after.recompiles == 1 < before.recompiles
 
 
 def test_a_print_with_keyword_arguments_is_not_moved():
