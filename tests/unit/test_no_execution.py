@@ -69,6 +69,7 @@ ALLOWED = {
     ("logs/log_files.py", "_make_unpacker", "importlib.import_module"): "one of two names of zstd in a constant tuple",
     ("integrations/__init__.py", "_import_bases", "importlib.import_module"): "names of libraries in a constant table",
     ("integrations/__init__.py", "_import_bases", "getattr of a module"): "names of base classes in a constant table",
+    ("cli/doctor_command.py", "_find_missing", "importlib.util.find_spec"): INSTALLED,
     ("integrations/__init__.py", "_import_bases", "importlib.util.find_spec"): INSTALLED,
     ("views/export.py", "_write_parquet", "importlib.util.find_spec"): INSTALLED,
     ("sources/autotune/torch_api.py", "count_compilers", "getattr of a module"): HOOKS,
