@@ -162,6 +162,7 @@ def main() -> None:
     strict, internal, every = count_internal_imports(root)
     walked = subprocess.run(
         [sys.executable, "-c", WALK],
+        cwd=root,  # Python looks there first.
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
