@@ -140,7 +140,7 @@ def measure_scrolling(page: Any, folder: Path) -> list[Figure]:
 
 
 def measure_frames(page: Any, folder: Path) -> list[Figure]:
-    from compilediag.views import page_json
+    from compilediag.views.model import dumps
     from tests.browser.conftest import show_widget
     from tests.browser.many_events import many_events
 
@@ -152,7 +152,7 @@ def measure_frames(page: Any, folder: Path) -> list[Figure]:
     began = time.perf_counter()
     for number in range(50):
         recorded.add(*events[number * 500 : (number + 1) * 500])
-        message = {"type": "patch", "patch": page_json.dumps(recorded.patch()), "sent_ms": time.time() * 1e3}
+        message = {"type": "patch", "patch": dumps(recorded.patch()), "sent_ms": time.time() * 1e3}
         page.evaluate("(message) => window.host.deliver(message)", message)
         time.sleep(max(0, began + (number + 1) * 0.1 - time.perf_counter()))
     rate = len(events) / (time.perf_counter() - began)

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
-from .storage import kept_sessions
 from .storage.data import SessionData
-from .storage.session_files import SESSION_FILE, create_private, remove_temporary
+from .storage.session_files import SESSION_FILE, create_private, delete_old, list_kept, name_kept, remove_temporary
 from .storage.table_properties import TableProperties
 from .system.files import check_replaceable, make_absolute
 from .system.interrupts import pass_on
@@ -65,7 +64,7 @@ def last(number: int = 1) -> Session:
     The last 20 are kept in the folder `compilediag/sessions` of XDG_STATE_HOME, by default `~/.local/state`, readable
     by you only. `COMPILEDIAG_HISTORY=off` keeps none. CompilediagError if there is no such session.
     """
-    kept = kept_sessions.list_kept()
+    kept = list_kept()
     if not kept:
         raise CompilediagError("no session is kept; `compilediag run train.py` keeps that of its run")
     if not 1 <= number <= len(kept):
@@ -75,8 +74,8 @@ def last(number: int = 1) -> Session:
 
 def keep(session: Session) -> Path:
     """Keep a copy of a session for `last`, and delete the oldest one. CompilediagError if that is not possible."""
-    file = session.save(kept_sessions.name_kept())
-    kept_sessions.delete_old()
+    file = session.save(name_kept())
+    delete_old()
     return file
 
 

@@ -17,8 +17,8 @@ from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName, Una
 from compilediag.storage import session_writer
 from compilediag.storage.recorded_data import RecordedData
 from compilediag.storage.store import Store
-from compilediag.views import esm, page_json
-from compilediag.views.model import ViewModel
+from compilediag.views import esm
+from compilediag.views.model import ViewModel, dumps
 from compilediag.views.patches import QUIET_S, Pump, split_patch
 
 __all__ = [
@@ -70,7 +70,7 @@ list_late_imports = late_imports.list_waiting
 #: Called with what a hook swallows: (name of the source, exception).
 error_listeners = own_errors.listeners
 #: What a page is sent, as the text that is sent.
-to_page_json = page_json.dumps
+to_page_json = dumps
 #: Ends every watch, whatever has begun it.
 end_recordings = active_recording.end_all
 

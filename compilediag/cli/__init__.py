@@ -17,7 +17,6 @@ from compilediag.system.files import HTML_PAGE, check_output, find_working_folde
 from .command_parser import Command, add_command
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
-from .last_command import LastCommand
 from .live_command import LiveCommand
 from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
@@ -27,6 +26,7 @@ from .session_commands import (
     ExampleCommand,
     ExportCommand,
     IngestCommand,
+    LastCommand,
     PlanCommand,
     RanksCommand,
     ReportCommand,

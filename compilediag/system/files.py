@@ -2,6 +2,7 @@
 
 What is written can contain source code and values of the user's program, so files are readable by their owner alone
 (mode 0600), and folders that are created can be entered by their owner alone (0700). Existing folders stay as they are.
+So are the folders of the user where compilediag keeps something of a run for later ones.
 """
 
 from __future__ import annotations
@@ -131,3 +132,23 @@ def write_file(target: Path, content: str | bytes) -> None:
             temporary.unlink(missing_ok=True)
         pass_on(error)
         raise CompilediagError(f"can't write {target}: {error.strerror or error}") from None
+
+
+# The folders of the user
+
+#: The variable that switches off what is kept in them.
+HISTORY, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
+
+
+def find_user_folder(variable: str, default: str) -> Path | None:
+    """The folder `compilediag` in that of an XDG variable, or in `~/default`; None for a user without a home."""
+    named = os.environ.get(variable, "")
+    try:
+        return Path(named if os.path.isabs(named) else Path.home() / default) / "compilediag"
+    except RuntimeError:
+        return None
+
+
+def is_history_off() -> bool:
+    """True if nothing of a run is to be kept for later ones."""
+    return os.environ.get(HISTORY, "").lower() in OFF

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..diagnosis.change import Settings
-from ..system.files import open_private, write_file
-from ..system.user_folders import HISTORY
+from ..system.files import HISTORY, open_private, write_file
 from .fork_server import ForkedProcess, ForkServer
 
 #: Seconds between two looks at a running process.

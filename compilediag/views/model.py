@@ -7,6 +7,7 @@ browser applies patches to an empty page; the report is a page with one patch in
 from __future__ import annotations
 
 import base64
+import json
 import math
 import threading
 import time
@@ -26,6 +27,7 @@ from ..storage.texts import deflate, inflate, unpack_start
 from ..system import plugins
 from ..system.program import describe_command
 from .explorer import ExplorerDocuments, SourceLines
+from .page_parts import make_rank_page, make_vllm_page
 from .page_rows import MADE_OF, News, PageRows, add_group_tables, get_columns, to_ms
 from .page_types import (
     Cell,
@@ -40,10 +42,8 @@ from .page_types import (
     RunningCompile,
     StoredText,
 )
-from .rank_page import make_rank_page
 from .redaction import RedactedData, Redactor, redact_plan
 from .totals import Totals
-from .vllm_page import make_vllm_page
 
 if TYPE_CHECKING:
     from ..diagnosis import Finding
@@ -424,3 +424,30 @@ def _cut(body: bytes) -> bytes:
         return deflate(unpack_start(body, 4 * CUT_CHARS).decode(errors="ignore")[:CUT_CHARS].encode())
     except zlib.error:
         return deflate(b"")
+
+
+# JSON that is safe inside a script element and in a kernel message, whatever text it holds
+
+#: These could end a script element or begin a comment in it. JSON reads the escapes back.
+ESCAPES = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e"}
+
+
+def dumps(obj: Any) -> str:
+    """Return `obj` as ASCII JSON without `&`, `<` and `>`. NaN and infinities become null; lone surrogates survive."""
+    try:
+        text = json.dumps(obj, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = json.dumps(_replace_non_finite(obj), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for char, escape in ESCAPES.items():
+        text = text.replace(char, escape)
+    return text
+
+
+def _replace_non_finite(obj: Any) -> Any:
+    if isinstance(obj, float):
+        return obj if math.isfinite(obj) else None
+    if isinstance(obj, dict):
+        return {key: _replace_non_finite(value) for key, value in obj.items()}
+    if isinstance(obj, list | tuple):
+        return [_replace_non_finite(value) for value in obj]
+    return obj

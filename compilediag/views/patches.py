@@ -24,8 +24,7 @@ from typing import Any, cast
 
 from ..system import clock
 from ..system.interrupts import ignore, pass_on
-from . import page_json
-from .model import ViewModel
+from .model import ViewModel, dumps
 from .page_types import Delta, PagePatch, PageRow, StoredText
 
 #: The parts that grow with a session. All others are small, or are rows, each of which is sent once.
@@ -84,7 +83,7 @@ class PatchDeltas:
 def find_delta(old: Any, new: Any) -> Delta | None:
     """The delta from `old` to `new`; None if that is no shorter than `new`."""
     delta = _make_delta(old, new)
-    return delta if len(page_json.dumps(delta)) < len(page_json.dumps(new)) else None
+    return delta if len(dumps(delta)) < len(dumps(new)) else None
 
 
 def _make_delta(old: Any, new: Any) -> Delta:
@@ -106,7 +105,7 @@ def _make_delta(old: Any, new: Any) -> Delta:
 
 def _list_steps(old: list[Any] | tuple[Any, ...], new: list[Any] | tuple[Any, ...]) -> list[Any]:
     """The steps that make one list from another. An item that stays is found wherever it was."""
-    texts, wanted = [page_json.dumps(item) for item in old], [page_json.dumps(item) for item in new]
+    texts, wanted = [dumps(item) for item in old], [dumps(item) for item in new]
     places, stays = {text: at for at, text in enumerate(texts)}, set(wanted)
     steps: list[Any] = []
     at = 0
@@ -118,7 +117,7 @@ def _list_steps(old: list[Any] | tuple[Any, ...], new: list[Any] | tuple[Any, ..
             _copy(steps, at)
         elif at < len(old) and texts[at] not in stays:
             delta = _make_delta(old[at], item)
-            if "=" in delta or len(page_json.dumps(delta)) >= len(text):
+            if "=" in delta or len(dumps(delta)) >= len(text):
                 _add_new(steps, item)
             else:
                 steps.append([at, delta])
@@ -299,7 +298,7 @@ def split_patch(patch: PagePatch, size: int) -> Iterator[str]:
     All parts have the patch's `seq`; `part` counts them from 0. Totals and state come last, so that a page never
     shows "stopped", or a total, before it has the rows.
     """
-    whole = page_json.dumps(patch)
+    whole = dumps(patch)
     if len(whole) <= size:
         yield whole
         return
@@ -307,12 +306,12 @@ def split_patch(patch: PagePatch, size: int) -> Iterator[str]:
     last = {key: value for key, value in patch.items() if key in SENT_LAST}
     slices = [first, *_slice_rows(patch.get("rows", {}), size), *_slice_texts(patch.get("texts", {}), size), last]
     for number, piece in enumerate(slices):
-        yield page_json.dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
+        yield dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
 
 
 def _slice_rows(rows: dict[str, list[PageRow]], size: int) -> Iterator[dict[str, Any]]:
     for table, all_rows in rows.items():
-        count = 1 + len(page_json.dumps(all_rows)) // size
+        count = 1 + len(dumps(all_rows)) // size
         step = -(-len(all_rows) // count)
         for begin in range(0, len(all_rows), step):
             yield {"rows": {table: all_rows[begin : begin + step]}}

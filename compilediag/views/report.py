@@ -17,8 +17,8 @@ from ..diagnosis.diff import Change
 from ..storage.data import SessionData
 from ..storage.texts import inflate
 from ..system.files import HTML_PAGE, check_output, make_absolute, write_file
-from . import esm, page_json
-from .model import ViewModel
+from . import esm
+from .model import ViewModel, dumps
 from .page_types import PagePanel, PagePatch, PageRow, StoredText
 
 #: Bytes of base64 for the texts of graphs, guards and code. The longest are cut, and the page says so.
@@ -72,7 +72,7 @@ def render_page(title: str, entry: str, data: Any, no_script: str) -> str:
         policy=POLICY,
         title=html.escape(title),
         style=esm.join_styles(esm.PAGE_STYLE),
-        data=page_json.dumps(data),
+        data=dumps(data),
         script=esm.join_modules(entry),
         no_script=no_script,
     )

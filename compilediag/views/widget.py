@@ -23,10 +23,10 @@ from ..storage.recorded_data import RecordedData
 from ..system.files import make_absolute
 from ..system.interrupts import pass_on
 from ..system.source_files import find_shell
-from . import esm, page_json
+from . import esm
 from .explorer import format_explorer
 from .export import export_session
-from .model import ViewModel
+from .model import ViewModel, dumps
 from .patches import Pump
 from .record import WidgetTexts, make_dashboard_texts, make_plain_texts
 from .report import write_report
@@ -138,7 +138,7 @@ STORED_TEXTS = 1_000_000
 
 
 def _serialize_snapshot(_value: object, widget: DashboardWidget) -> str:
-    return page_json.dumps(widget.pump.make_snapshot(widget.text_budget))
+    return dumps(widget.pump.make_snapshot(widget.text_budget))
 
 
 class DashboardWidget(anywidget.AnyWidget):

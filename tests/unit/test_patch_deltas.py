@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 from compilediag.events import Compile, GuardFailure, Phase, Recompile
-from compilediag.views import esm, model, page_json
+from compilediag.views import esm, model
+from compilediag.views.model import dumps
 from compilediag.views.patches import DOCUMENTS, GROWING, PatchDeltas, find_delta
 from tests.inside import ViewModel
 
@@ -76,10 +77,10 @@ def test_what_is_sent_for_a_compile_does_not_grow(tmp_path, unpaced, per_functio
             continue
         session.flush()
         whole = view.patch()
-        sent = json.loads(page_json.dumps(deltas.shorten(whole)))
+        sent = json.loads(dumps(deltas.shorten(whole)))
         sizes[number] = len(json.dumps(sent, separators=(",", ":")))
         receive(page, sent)
-        expected = json.loads(page_json.dumps(whole))
+        expected = json.loads(dumps(whole))
         assert {name: page[name] for name in GROWING if name in expected} == {
             name: expected[name] for name in GROWING if name in expected
         }

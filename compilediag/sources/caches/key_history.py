@@ -31,10 +31,9 @@ from ...events import SourceStatus
 from ...formatting import format_line
 from ...storage.texts import unpack
 from ...system import clock, own_log
-from ...system.files import make_absolute
+from ...system.files import HISTORY, find_user_folder, is_history_off, make_absolute
 from ...system.interrupts import ignore, pass_on
 from ...system.program import program_name
-from ...system.user_folders import HISTORY, find_user_folder, is_history_off
 from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink
