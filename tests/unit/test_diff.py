@@ -7,6 +7,7 @@ import pytest
 import compilediag as cd
 from compilediag.diagnosis import FEEDS
 from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
+from tests.inside import main
 
 from .log_builder import compile_, golden, metrics, reasons, start, string
 from .tables_builder import FORWARD, SECOND, recompile
@@ -136,8 +137,7 @@ def test_names_of_functions_are_text_on_the_page(tmp_path):
     assert "&lt;script&gt;alert(1)" in page and "\\u003cscript\\u003ealert(1)" in page
 
 
-def test_the_command(python, logs, tmp_path):
-    done = python("-m", "compilediag", "diff", *logs, "--report", tmp_path / "d.html")
-    assert done.returncode == 0, done.stderr
-    assert "Worse:" in done.stdout and (tmp_path / "d.html").exists()
-    assert python("-m", "compilediag", "diff", logs[0], tmp_path / "none").returncode == 2
+def test_the_command(capsys, logs, tmp_path):
+    assert main(["diff", *logs, "--report", tmp_path / "d.html"]) == 0
+    assert "Worse:" in capsys.readouterr().out and (tmp_path / "d.html").exists()
+    assert main(["diff", logs[0], tmp_path / "none"]) == 2
