@@ -8,10 +8,9 @@ import subprocess
 import pytest
 
 from compilediag.events import Compile, GuardFailure, Phase, Recompile
-from compilediag.views import esm, model
-from compilediag.views.model import dumps
+from compilediag.views import model
 from compilediag.views.patches import DOCUMENTS, GROWING, PatchDeltas, find_delta
-from tests.inside import ViewModel
+from tests.inside import ViewModel, esm, to_page_json
 
 from .session_builder import SECOND, put, recording
 
@@ -77,10 +76,10 @@ def test_what_is_sent_for_a_compile_does_not_grow(tmp_path, unpaced, per_functio
             continue
         session.flush()
         whole = view.patch()
-        sent = json.loads(dumps(deltas.shorten(whole)))
+        sent = json.loads(to_page_json(deltas.shorten(whole)))
         sizes[number] = len(json.dumps(sent, separators=(",", ":")))
         receive(page, sent)
-        expected = json.loads(dumps(whole))
+        expected = json.loads(to_page_json(whole))
         assert {name: page[name] for name in GROWING if name in expected} == {
             name: expected[name] for name in GROWING if name in expected
         }
