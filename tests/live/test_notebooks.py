@@ -16,9 +16,11 @@ PLOTLY = "application/vnd.plotly.v1+json"
 MAX_BYTES = 300_000
 #: Absolute paths of Unix (also inside quotes and text) and of Windows. In URLs, "//" comes first.
 MACHINE_PATH = re.compile(r"(?<![\w/.:<])/(?:[a-z]\w*)/[\w.-]+|\b[A-Z]:\\")
-
+#: What is drawn, or printed only if it takes long enough, and times without a unit.
+VARYING = re.compile(r"█+|^ *phase .*$|\b\d+\.\d+\b(?! (?:s|ms)\b)", re.MULTILINE)
 
 executor = load_script(NOTEBOOKS / "execute.py")
+outputs = load_script(NOTEBOOKS.parent / "docs" / "make_outputs.py")
 
 #: Notebook -> the backend that tests use. Causes and fixes are the same, and no kernels are compiled.
 QUICK_BACKENDS = {"01_quickstart.ipynb": "eager", "04_guard_explorer.ipynb": "eager"}
@@ -73,7 +75,9 @@ def test_no_cell_of_a_notebook_fails(executed, file):
 
 @pytest.mark.long("compiles the kernels of 21 graphs and their backward passes; the other tests use a quicker backend")
 def test_the_quickstart_runs_with_the_backend_that_it_names(executed):
-    runs = read_last_line(executor.execute(NOTEBOOKS / "01_quickstart.ipynb"))["runs"]
+    notebook = executor.execute(NOTEBOOKS / "01_quickstart.ipynb")
+    assert_stored(notebook, NOTEBOOKS / "01_quickstart.ipynb")
+    runs = read_last_line(notebook)["runs"]
     assert [run["recompiles"] for run in runs] == [5, 4, 3, 2, 1, 0]
     assert runs[-1]["lost_s"] == 0 < runs[0]["lost_s"]
 
@@ -191,6 +195,27 @@ def test_committed_notebook_is_executed_from_top_to_bottom(file):
     assert counts == list(range(1, len(counts) + 1))
     assert get_printed_text(notebook)
     assert not [o for o in get_outputs(notebook) if o["output_type"] == "error"]
+
+
+def get_words(notebook):
+    """Cell by cell the words that a run prints or shows as text. Times, and the order that they decide, differ."""
+    shown = [
+        [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())]
+        for cell in notebook.cells
+    ]
+    return [sorted({*outputs.normalize(VARYING.sub("", "\n".join(texts))).split()}) for texts in shown]
+
+
+def assert_stored(executed, file):
+    """The outputs that are stored in a notebook are those of a run."""
+    pairs = zip(get_words(nbformat.read(file, as_version=4)), get_words(executed), strict=True)
+    for number, (stored, now) in enumerate(pairs):
+        assert stored == now, f"cell {number}: run python notebooks/execute.py notebooks/{file.name}"
+
+
+@pytest.mark.parametrize("file", [file for file in ALL if "01" not in file.name], ids=lambda file: file.name)
+def test_committed_outputs_are_those_of_a_run(executed, file):
+    assert_stored(executed[file.name], file)
 
 
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
