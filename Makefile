@@ -62,19 +62,19 @@ fuzz: $(READY)  ## every command on spoilt sessions and logs, for ten minutes
 soak: $(READY)  ## attacks on watches, in at most 20 minutes: own failures, missing names of torch, SIGKILL, other tools, ...
 	$(SOAK_PYTHON) -m benchmarks.soak
 
-lab: $(READY)  ## JupyterLab on loopback, at the quickstart
-	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb
+lab: $(READY)  ## JupyterLab on loopback, at the tutorial
+	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_tutorial.ipynb
 
 docs: $(READY)  ## write the generated pages, then build the documentation into site/
 	$(PY) docs/make_tables.py > docs/tables.md
 	$(PY) docs/make_torch_internals.py > docs/torch_internals.md
 	$(PY) docs/make_torch_versions.py > docs/torch_versions.md
 	$(PY) docs/make_torch_survey.py > docs/torch_survey.md
+	$(PY) docs/make_api.py > docs/api.md
 	$(PY) docs/make_glossary.py > docs/glossary.md
 	$(PY) docs/make_page_types.py > compilediag/views/static/core/page-types.d.ts
 	$(PY) docs/make_words.py > compilediag/views/static/core/words.js
 	$(PY) docs/make_cookbook.py
-	$(PY) docs/make_outputs.py --write README.md $$(grep -lx '```text' docs/*.md)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and the README's capture; needs Chromium, takes minutes

@@ -25,7 +25,9 @@ LISTS = ("evidence_before", "evidence_after")
 def diff(before: Session | str | os.PathLike[str], after: Session | str | os.PathLike[str]) -> Diff:
     """Compare two sessions: what is new, gone or changed in `after`.
 
-    Each is a session, a session file, a folder of session files, or TORCH_TRACE logs.
+    Args:
+        before: a session, a session file, a folder of session files, or TORCH_TRACE logs.
+        after: the same, of the run to compare.
     """
     sessions = (one if isinstance(one, Session) else load_any(one) for one in (before, after))
     return Diff(*sessions)
@@ -104,7 +106,14 @@ class Diff:
         return [f"Not compared: {table.replace('_', ' ')}: {why}" for table, why in self.uncompared.items()]
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the differences as one offline HTML file. CompilediagError if it can't be written."""
+        """Write the differences as one offline HTML file.
+
+        Args:
+            path: the file to write.
+
+        Raises:
+            CompilediagError: it can't be written.
+        """
         from .views.report import write_comparison
 
         before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))

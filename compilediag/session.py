@@ -41,8 +41,13 @@ def load(path: str | os.PathLike[str]) -> Session:
 
     All session files of a folder are one session: the ranks of a job that each watched into it, or the partitions that
     a Dask cluster wrote. While ranks are recording, the session keeps up with them, and with ranks that begin later.
-    WrongInput, NotASession or NewerSchema, in one line, if it can't be read. The tables of a damaged file have the rows
-    that can.
+    The tables of a damaged file have the rows that can be read.
+
+    Args:
+        path: a session file, or a folder of them.
+
+    Raises:
+        WrongInput, NotASession, NewerSchema: it can't be read; the message is one line.
     """
     from .logs.inputs import InputKind, check_input
 
@@ -59,10 +64,16 @@ def _load(path: str | os.PathLike[str]) -> Session:
 
 
 def last(number: int = 1) -> Session:
-    """Open the session of the last run of `compilediag run`, or of the last but one (`number=2`), and so on.
+    """Open a session that `compilediag run` has kept.
 
     The last 20 are kept in the folder `compilediag/sessions` of XDG_STATE_HOME, by default `~/.local/state`, readable
-    by you only. `COMPILEDIAG_HISTORY=off` keeps none. CompilediagError if there is no such session.
+    by you only. `COMPILEDIAG_HISTORY=off` keeps none.
+
+    Args:
+        number: 1 for the last run, 2 for the last but one, and so on.
+
+    Raises:
+        CompilediagError: there is no such session.
     """
     kept = list_kept()
     if not kept:
@@ -89,17 +100,24 @@ def ingest(
 ) -> Session:
     """Read logs that TORCH_TRACE wrote (torch 2.4 and later; files or folders; plain, gzip or zstd) into a session.
 
-    `out`: the session file to write; an existing session is replaced. None for a temporary file. If an earlier run into
-    `out` was interrupted, this one continues it. A log that is given twice, or is the start of another, is read once.
     Files that a log names are not opened. What can't be read is counted in the row "logs" of `session.sources`.
-    `processes`: how many processes read. By default one per core, at most eight, and one for small logs. The session is
-    the same for any number.
-    `dask`: address of the scheduler of a Dask cluster, which reads each log in a task of its own, into a Parquet
-    partition. `out` is then a folder that its workers see too, and `load(out)` opens it again.
-    `group_ranks`: scan all logs for what their ranks compiled, and read those of one rank of each group of ranks that
-    compiled the same. The tables then have rows of these ranks only; `ranks()` and `rank_members` have all ranks, each
-    with its own seconds. By default, 257 or more logs are grouped.
-    UnreadRecords, at the end, if `strict` and something could not be read; WrongInput for a path that is not a log.
+
+    Args:
+        paths: a file or folder, or several. A log that is given twice, or is the start of another, is read once.
+        out: the session file to write; an existing session is replaced. None for a temporary file. If an earlier run
+            into `out` was interrupted, this one continues it.
+        strict: raise `UnreadRecords` at the end if something could not be read.
+        processes: how many processes read. By default one per core, at most eight, and one for small logs. The session
+            is the same for any number.
+        dask: address of the scheduler of a Dask cluster, which reads each log in a task of its own, into a Parquet
+            partition. `out` is then a folder that its workers see too, and `load(out)` opens it again.
+        group_ranks: scan all logs for what their ranks compiled, and read those of one rank of each group of ranks that
+            compiled the same. The tables then have rows of these ranks only; `ranks()` and `rank_members` have all
+            ranks, each with its own seconds. By default, 257 or more logs are grouped.
+
+    Raises:
+        WrongInput: a path is not a log.
+        UnreadRecords: with `strict`, something could not be read.
     """
     from .logs.ingestion import read_logs, read_logs_with_dask
     from .logs.inputs import check_logs
@@ -160,7 +178,11 @@ class Session(TableProperties):
         return self.data.state
 
     def table(self, name: str) -> pd.DataFrame:
-        """The table with this name, as a new DataFrame; "events" is the list of all events."""
+        """The table with this name, as a new DataFrame.
+
+        Args:
+            name: a table of docs/tables.md; "events" is the list of all events.
+        """
         return self.data.table(name)
 
     @property
@@ -169,19 +191,35 @@ class Session(TableProperties):
         return self.data.meta
 
     def artifact(self, event_id: int) -> str:
-        """The text of an artifact. KeyError if there is no such artifact or its text was not stored."""
+        """The text of an artifact.
+
+        Args:
+            event_id: number of its row in `artifacts`.
+
+        Raises:
+            KeyError: there is no such artifact or its text was not stored.
+        """
         return self.data.artifact(event_id)
 
     def stack(self, key: str) -> list[str]:
-        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` per frame, the
-        outermost first. KeyError if there is no such key.
+        """A call stack: `file:line function` per frame, the outermost first.
+
+        Args:
+            key: a value of a column that holds stacks: `stack` of `compiles`, `user_stack`, ...
+
+        Raises:
+            KeyError: there is no such key.
         """
         return self.data.stack(key)
 
     def metrics(self, event_id: int) -> dict[str, Any]:
-        """All fields of torch's CompilationMetrics for one compile (by its event id), with torch's names.
+        """All fields of torch's CompilationMetrics for one compile, with torch's names.
 
-        KeyError if there is no such compile or its metrics were not stored: only sessions read from logs have them.
+        Args:
+            event_id: number of its row in `compiles`.
+
+        Raises:
+            KeyError: there is no such compile or its metrics were not stored: only sessions read from logs have them.
         """
         from .decode.records.compilation_metrics import KINDS, join_texts
 
@@ -245,7 +283,12 @@ class Session(TableProperties):
         For a session of a script (`compilediag run`, or `cd.watch()` in it), run it with the program's command line:
         `python warmup.py train.py --lr 0.1`. It ends the program once all variants are compiled. For a notebook, the
         calls are marked with TODO.
-        CompilediagError if nothing was compiled or the path can't be written.
+
+        Args:
+            path: the script to write.
+
+        Raises:
+            CompilediagError: nothing was compiled or the path can't be written.
         """
         from .views.warmup_script import write_warmup
 
@@ -263,7 +306,12 @@ class Session(TableProperties):
     def explain_miss(self, event_id: int) -> str:
         """Explain why a lookup in `cache_lookups` missed: the nearest earlier key, and what differs.
 
-        KeyError if there is no such lookup, CompilediagError if it was not a miss.
+        Args:
+            event_id: number of its row in `cache_lookups`.
+
+        Raises:
+            KeyError: there is no such lookup.
+            CompilediagError: it was not a miss.
         """
         from .diagnosis import explain_miss
 
@@ -278,8 +326,15 @@ class Session(TableProperties):
     def what_if(self, finding: Finding, buckets: Sequence[int] | None = None) -> WhatIf | None:
         """Count the compiles that the recorded calls would have needed with other settings, without running anything.
 
-        For a size: static, dynamic, or padded to `buckets` or to steps, with the share of padding. For a limit: a
-        higher one. None if the finding has no alternatives; ValueError if the largest size does not fit the buckets.
+        For a size: static, dynamic, or padded, with the share of padding. For a limit: a higher one. None if there are
+        no alternatives.
+
+        Args:
+            finding: one of `findings()`.
+            buckets: the sizes to pad to; by default steps are tried.
+
+        Raises:
+            ValueError: the largest size does not fit the buckets.
         """
         from .diagnosis.causes.what_if import what_if
 
@@ -301,31 +356,49 @@ class Session(TableProperties):
         return format_summary(self.data)
 
     def dashboard(self) -> anywidget.AnyWidget:
-        """The live widget. CompilediagError if anywidget is not installed."""
+        """The live widget.
+
+        Raises:
+            CompilediagError: anywidget is not installed.
+        """
         from .views.widget import make_dashboard
 
         return make_dashboard(self.data)
 
     def explore(self, finding: Finding | None = None) -> anywidget.AnyWidget:
-        """The guard-failure explorer: a live widget that opens at the guard behind `finding`, if one is given.
+        """The guard-failure explorer, a live widget.
 
-        CompilediagError if anywidget is not installed; `%compilewatch explore` then prints it as text.
+        Args:
+            finding: one of `findings()`: the explorer opens at the guard behind it.
+
+        Raises:
+            CompilediagError: anywidget is not installed; `%compilewatch explore` then prints it as text.
         """
         from .views.widget import make_explorer
 
         return make_explorer(self.data, finding)
 
     def figure(self, name: str) -> go.Figure:
-        """A plotly figure: "timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff",
-        "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips". CompilediagError for any
-        other name.
+        """A plotly figure. It has no background, so it can be read in light and dark notebooks.
+
+        Args:
+            name: "timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff",
+                "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips".
+
+        Raises:
+            CompilediagError: there is no figure of that name.
         """
         from .views.figures import make_figure
 
         return make_figure(self.data, name)
 
     def report(self, path: str | os.PathLike[str], redact: bool = False) -> Path:
-        """Write one offline HTML file; `redact` leaves out source code, values and paths."""
+        """Write one offline HTML file.
+
+        Args:
+            path: the file to write.
+            redact: leave out source code, values and paths.
+        """
         from .views.report import write_report
 
         return write_report(self.data, Path(path), redact=redact)
@@ -333,10 +406,16 @@ class Session(TableProperties):
     def export(self, path: str | os.PathLike[str], format: str = "perfetto", redact: bool | None = None) -> Path:
         """Write this session for other tools.
 
-        "perfetto": one JSON file that ui.perfetto.dev opens. "parquet" or "csv": a folder with one file per table
-        (lists and dicts as JSON). "markdown": a text of at most 60 kB for an issue, with environment, plan and
-        recompiles; source code, values and paths are left out unless `redact` is False.
-        CompilediagError if it can't be written.
+        Args:
+            path: the file or folder to write.
+            format: "perfetto": one JSON file that ui.perfetto.dev opens. "parquet" or "csv": a folder with one file per
+                table (lists and dicts as JSON). "markdown": a text of at most 60 kB for an issue, with environment,
+                plan and recompiles.
+            redact: whether "markdown" leaves out source code, values and paths; by default it does. The other formats
+                can't be redacted.
+
+        Raises:
+            CompilediagError: it can't be written, or not in this way.
         """
         from .views.export import export_session
 
@@ -345,7 +424,11 @@ class Session(TableProperties):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a copy of this session to one file, whole or not at all; a running recording continues in its own file.
 
-        CompilediagError if the path can't be written, or is a file that is not a session.
+        Args:
+            path: the file to write.
+
+        Raises:
+            CompilediagError: the path can't be written, or is a file that is not a session.
         """
         target = make_absolute(path)
         self.flush()

@@ -26,17 +26,22 @@ def watch(
 ) -> Watch:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
-    `path`: the session's file (`.cdiag`), replaced if it exists; a temporary one if None, which is removed with the
-    session; a folder (one that exists, or a name that ends with a slash) in a distributed job, where each rank has
-    a file of its own in it and `load(folder)` opens all of them as one session. `detail`: "full", or "lean" for the
-    cheap hooks only (no graphs or code are kept, and only the closest earlier entry's failing guards are all found).
-    `replays`: count the replays of CUDA graphs too, which adds a microsecond or two to each. `calls`: count and time
-    the calls of compiled functions too, on Python 3.12 or later, which adds a few microseconds to each. `my_code`:
-    folders, files and names of modules that are your own code; findings name its lines. By default that is all code
-    outside of torch, Python's standard library and installed packages. Inside another watch the session is that one's,
-    as that one was begun.
-    CompilediagError if no session can be at the path, the detail is unknown or torch can't be imported. A disk that
-    fails costs the session and never the program: its state is "lost" then, and `sources` has the reason.
+    Inside another watch the session is that one's, as that one was begun. A disk that fails costs the session and never
+    the program: its state is "lost" then, and `sources` has the reason.
+
+    Args:
+        path: the session's file (`.cdiag`), replaced if it exists; None for a temporary one, which is removed with the
+            session. In a distributed job, a folder (one that exists, or a name that ends with a slash): each rank has a
+            file of its own in it, and `load(folder)` opens all of them as one session.
+        detail: "full", or "lean" for the cheap hooks only: no graphs or code are kept, and all failing guards are found
+            only for the latest entry.
+        replays: also count the replays of CUDA graphs, which adds 1 to 2 µs to each.
+        calls: also count and time the calls of compiled functions, which adds 2 to 5 µs to each. Python 3.12 or later.
+        my_code: folders, files and names of modules that are your own code; findings name its lines. By default all
+            code outside of torch, Python's standard library and installed packages.
+
+    Raises:
+        CompilediagError: no session can be at the path, the detail is unknown or torch can't be imported.
     """
     return Watch(path, detail, replays, calls, my_code)
 
@@ -90,7 +95,7 @@ def start(
     calls: bool = False,
     my_code: Sequence[str] = (),
 ) -> Session:
-    """Begin to record; see `watch`. If a recording runs, its session is given and one more `stop()` is needed."""
+    """Begin to record, as `watch` does. If a recording runs, its session is given and one more `stop()` is needed."""
     return _start(object(), path, detail, replays, calls, my_code)
 
 

@@ -1,10 +1,13 @@
-"""Pages of the site that are files of the repository: the README, the contributing guide and the changelog.
+"""Pages of the site that are files of the repository: the README, the tutorial, the contributing guide, the changelog.
 
 They stay where GitHub and PyPI look for them. The site reads them from there, with their links changed to the site's.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +15,20 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Page of the site -> file of the repository.
-PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+PAGES = {
+    "index.md": "README.md",
+    "tutorial.md": "notebooks/00_tutorial.ipynb",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages of `PAGES`."""
     for page, source in PAGES.items():
-        files.append(File.generated(config, page, content=site_links((ROOT / source).read_text())))
+        text = (ROOT / source).read_text()
+        shown = "\n\n".join(write_cells(json.loads(text))) if source.endswith(".ipynb") else text
+        files.append(File.generated(config, page, content=site_links(shown)))
     return files
 
 
@@ -26,4 +36,17 @@ def site_links(text: str) -> str:
     """`text` with links into docs/ and to the repository's own pages as the site has them."""
     for page, source in PAGES.items():
         text = text.replace(f"]({source})", f"]({page})")
-    return text.replace("](docs/", "](")
+    return re.sub(r"\]\((?:\.\./)?docs/", "](", text)
+
+
+def write_cells(notebook: dict[str, Any]) -> Iterator[str]:
+    """The cells of a notebook as Markdown, with the text of their outputs."""
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            yield source
+            continue
+        yield f"```python\n{source}\n```"
+        for output in cell["outputs"]:
+            if text := "".join(output.get("text") or output.get("data", {}).get("text/plain") or ""):
+                yield f"```text\n{text.rstrip()}\n```"

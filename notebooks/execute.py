@@ -3,6 +3,7 @@
 python notebooks/execute.py [NOTEBOOK...]
 """
 
+import os
 import re
 import shutil
 import sys
@@ -16,9 +17,10 @@ HERE = Path(__file__).resolve().parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def execute(path: Path, timeout_s: int = 1200, **parameters: object) -> nbformat.NotebookNode:
+def execute(path: Path, then: str = "", timeout_s: int = 1200, **parameters: object) -> nbformat.NotebookNode:
     """Run the notebook from top to bottom in a new kernel, in a temporary folder with the recorded sessions and the
-    scripts. `BACKEND="eager"` replaces the value that a cell assigns to this name.
+    scripts. `then` is the code of a cell that is added to its end. `BACKEND="eager"` replaces the value that a cell
+    assigns to this name.
 
     Raises CellExecutionError if a cell fails, and ValueError if no cell assigns a parameter.
     """
@@ -29,9 +31,12 @@ def execute(path: Path, timeout_s: int = 1200, **parameters: object) -> nbformat
         notebook = nbformat.read(shutil.copy(path, folder), as_version=4)
         for name, value in parameters.items():
             _assign(notebook, name, value)
+        if then:
+            notebook.cells.append(nbformat.v4.new_code_cell(then))
         options = {"timeout": timeout_s, "startup_timeout": 300, "store_widget_state": False}
         client = NotebookClient(notebook, resources={"metadata": {"path": folder}}, **options)
-        return client.execute()
+        # Nothing is found in the caches of earlier runs, and nothing is left there.
+        return client.execute(env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache"})
 
 
 def _assign(notebook: nbformat.NotebookNode, name: str, value: object) -> None:

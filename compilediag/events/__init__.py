@@ -390,8 +390,8 @@ class Recompile(Event):
     entries_checked: int | None = column("Int64", "earlier entries of the function, none of which fits the call")
     entries_analyzed: int | None = column(
         "Int64",
-        "of these, those whose failing guards were searched for: full takes the closest 8; lean takes all if there are "
-        "at most 8, else the latest",
+        "of these, those whose failing guards were searched for: full takes the likeliest 8; lean takes all if there "
+        "are at most 8, else the latest",
     )
     guards_failed: int | None = column("Int64", "failing guards found in the analyzed entries together")
     lost_s: float | None = column("float64", "duration of its compile, backward included", unit="s")

@@ -98,7 +98,6 @@ GLOSSARY = {
     "cache entry": "One compiled version of a function or graph, with its guards. A call uses the first one that fits.",
     "cache hit": "A compiled graph that came from a cache on disk or in memory, so that it did not have to be built.",
     "call site": "The lines of your code that led to a compile.",
-    "closest": "The earlier entry with the fewest failing guards. A recompile is compared with it.",
     "codegen": "Writing, building and loading the code of the kernels.",
     "collective": "Communication between ranks, in the order in which a compiled graph starts it.",
     "compile": "torch traces a function, or the part of it after a graph break, and builds code for it.",

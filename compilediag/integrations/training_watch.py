@@ -41,6 +41,9 @@ def read_metrics(session: Session) -> dict[str, float]:
     """The totals of a session for a logger: compiles, recompiles, seconds compiling, and seconds lost to recompiles.
 
     The names are `compilediag/compiles`, `compilediag/recompiles`, `compilediag/compile_s` and `compilediag/lost_s`.
+
+    Args:
+        session: the session, also one that is being recorded.
     """
     with session.settled():
         totals: TotalsDict = compute_totals(session.data)
@@ -155,12 +158,17 @@ class LightningHooks(TrainingHooks):
 
         trainer = Trainer(..., callbacks=[LightningCallback("run.cdiag", report="run.html")])
 
-    `path` is the session's file, a temporary one if None; with several processes it is the folder `run/` with one file
-    per rank. `report` is an HTML file. `detail` is that of `compilediag.watch`. With `show_plan`, rank zero prints the
-    plan to stderr. `session` is the session of the last fit.
+    `session` is the session of the last fit.
 
     Every `log_every_n_steps` batches and at the end, each logger gets `compilediag/compiles`, `compilediag/recompiles`,
     `compilediag/compile_s` and `compilediag/lost_s` (s). They are the numbers of rank zero.
+
+    Args:
+        path: the session's file; None for a temporary one. With several processes, the folder `run/` with one file per
+            rank.
+        report: the HTML report to write at the end.
+        detail: "full" or "lean", as in `compilediag.watch`.
+        show_plan: rank zero prints the plan to stderr at the end.
     """
 
     _batches = 0
@@ -201,12 +209,17 @@ class TransformersHooks(TrainingHooks):
 
         trainer = Trainer(..., callbacks=[TransformersCallback("run.cdiag", report="run.html")])
 
-    `path` is the session's file, a temporary one if None; with several processes it is the folder `run/` with one file
-    per rank. `report` is an HTML file. `detail` is that of `compilediag.watch`. With `show_plan`, rank zero prints the
-    plan to stderr. `session` is the session of the last training.
+    `session` is the session of the last training.
 
     Each log of the trainer gets `compilediag/compiles`, `compilediag/recompiles`, `compilediag/compile_s` and
     `compilediag/lost_s` (s), so every integration of `report_to` shows them. They are the numbers of rank zero.
+
+    Args:
+        path: the session's file; None for a temporary one. With several processes, the folder `run/` with one file per
+            rank.
+        report: the HTML report to write at the end.
+        detail: "full" or "lean", as in `compilediag.watch`.
+        show_plan: rank zero prints the plan to stderr at the end.
     """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -28,7 +28,7 @@ class TableProperties(abc.ABC):
 
     @property
     def recompiles(self) -> pd.DataFrame:
-        """One row per recompile, compared with its closest earlier entry; `lost_s` is what it cost."""
+        """One row per recompile, compared with the entry that has the fewest failing guards."""
         return self.table("recompiles")
 
     @property

@@ -1,7 +1,7 @@
 """Writes the gallery of the documentation: `make gallery`.
 
-Real sessions are recorded on the CPU, opened with the recorded ones, and photographed as dashboard and as report, light
-and dark, 1300 and 400 px wide. Nothing here is made up: every page shows what torch.compile did in these programs.
+Real sessions are recorded on the CPU, opened with the recorded ones, and photographed as dashboard or as report, light
+or dark, wide or narrow. Nothing here is made up: every page shows what torch.compile did in these programs.
 
 python -m tests.browser.gallery [--more NAME=run.cdiag ...] [--out docs/img/gallery] [--page docs/gallery.md]
 """
@@ -33,12 +33,16 @@ QUALITIES = (0.8, 0.6, 0.4)
 SIZES = {1300: 1000, 400: 800}
 SCHEMES = {"light": "#ffffff", "dark": "#111111"}
 
+#: What a picture shows: the view, the width in px and the theme.
+WIDE, WIDE_DARK = ("dashboard", 1300, "light"), ("dashboard", 1300, "dark")
+REPORT, NARROW_DARK = ("report", 1300, "light"), ("dashboard", 400, "dark")
+
 #: Sessions of notebooks/data, which were recorded on an H200 by notebooks/record_*.py.
 RECORDED = (
-    ("gpt2", "GPT-2 of transformers on an H200", "Lengths vary, and the last batch is smaller."),
-    ("vit", "A vision transformer with max-autotune on an H200", "The last batch is smaller."),
-    ("autotune", "Max-autotune on an H200", "Matrix products and other kernels are tuned."),
-    ("cudagraphs", "CUDA graphs on an H200", "Some graphs are captured again or skipped."),
+    ("gpt2", "GPT-2 of transformers on an H200", "Lengths vary, and the last batch is smaller.", (WIDE, NARROW_DARK)),
+    ("vit", "A vision transformer with max-autotune on an H200", "The last batch is smaller.", (REPORT,)),
+    ("autotune", "Max-autotune on an H200", "Matrix products and other kernels are tuned.", (WIDE_DARK,)),
+    ("cudagraphs", "CUDA graphs on an H200", "Some graphs are captured again or skipped.", (WIDE,)),
 )
 MANY_FUNCTIONS = "import torch\n\n" + "\n".join(
     f"""
@@ -82,12 +86,13 @@ TO_WEBP = """async ([picture, quality]) => {
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A session of the gallery: the start of its pictures' names, its title, and what ran."""
+    """A session of the gallery: the start of its pictures' names, its title, what ran, and the pictures of it."""
 
     name: str
     title: str
     text: str
     session: cd.Session
+    shown: tuple[tuple[str, int, str], ...] = (WIDE,)
 
 
 @dataclass(frozen=True)
@@ -109,10 +114,11 @@ class Picture:
 def record_exhibits(folder: Path, more: dict[str, Path]) -> Iterator[Exhibit]:
     """Record what runs on a CPU, and open what was recorded elsewhere."""
     yield Exhibit("functions", "40 functions", "Each is compiled once.", record(folder, "functions", MANY_FUNCTIONS))
-    yield Exhibit("storm", "300 recompiles", "Every batch has another size.", record(folder, "storm", STORM))
-    yield Exhibit("ranks", "Two ranks", "From one call on, their batches differ.", record_ranks(folder))
-    for name, title, text in RECORDED:
-        yield Exhibit(name, title, text, cd.load(ROOT / "notebooks" / "data" / f"{name}.cdiag"))
+    storm = record(folder, "storm", STORM)
+    yield Exhibit("storm", "300 recompiles", "Every batch has another size.", storm, (WIDE_DARK,))
+    yield Exhibit("ranks", "Two ranks", "From one call on, their batches differ.", record_ranks(folder), (REPORT,))
+    for name, title, text, shown in RECORDED:
+        yield Exhibit(name, title, text, cd.load(ROOT / "notebooks" / "data" / f"{name}.cdiag"), shown)
     for name, path in more.items():
         yield Exhibit(name, name.replace("_", " "), "Recorded elsewhere.", cd.load(path))
 
@@ -153,21 +159,20 @@ def make_environment(folder: Path) -> dict[str, str]:
 
 
 def take_pictures(browser: Browser, exhibit: Exhibit, folder: Path) -> Iterator[Picture]:
-    """Dashboard and report of a session, in both sizes and themes."""
-    report = exhibit.session.report(folder / f"{exhibit.name}.html")
-    snapshot = page_of(exhibit.session)
-    for width, height in SIZES.items():
-        for scheme, back in SCHEMES.items():
-            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-            context.set_default_timeout(MOST_MS)
-            page = context.new_page()
-            show_widget(page, snapshot)
-            page.evaluate("(color) => Object.assign(document.body.style, { background: color })", back)
-            yield Picture(exhibit.name, "dashboard", width, scheme, take(page))
-            page.goto(report.as_uri())
+    """The pictures of a session."""
+    for view, width, scheme in exhibit.shown:
+        viewport = {"width": width, "height": SIZES[width]}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme)
+        context.set_default_timeout(MOST_MS)
+        page = context.new_page()
+        if view == "dashboard":
+            show_widget(page, page_of(exhibit.session))
+            page.evaluate("(color) => Object.assign(document.body.style, { background: color })", SCHEMES[scheme])
+        else:
+            page.goto(exhibit.session.report(folder / f"{exhibit.name}.html").as_uri())
             page.wait_for_selector(".cdiag [data-total]", state="attached")
-            yield Picture(exhibit.name, "report", width, scheme, take(page))
-            context.close()
+        yield Picture(exhibit.name, view, width, scheme, take(page))
+        context.close()
 
 
 def take(page: Page) -> bytes:
@@ -198,19 +203,13 @@ def write_pictures(browser: Browser, pictures: list[Picture], out: Path) -> int:
 
 def format_page(exhibits: list[Exhibit], folder: str) -> str:
     """The page of the documentation; `folder` is that of the pictures, as seen from the page."""
-    parts = [
-        "# Gallery",
-        "",
-        "Dashboard and report of real sessions, light and dark, on a wide and on a narrow page. `make gallery` records",
-        "the sessions and takes the pictures.",
-    ]
+    parts = ["# Gallery", "", "Dashboards and reports of real sessions. `make gallery` takes the pictures."]
     for exhibit in exhibits:
         headline = exhibit.session.plan().headline
         parts += ["", f"## {exhibit.title}", "", f"{exhibit.text} The plan: {headline}.", ""]
-        for view in ("dashboard", "report"):
-            names = [f"{exhibit.name}-{view}-{width}-{scheme}.webp" for width in SIZES for scheme in SCHEMES]
-            alts = [f"{exhibit.title}, {view}, {width} px, {scheme}" for width in SIZES for scheme in SCHEMES]
-            parts += [f"![{alt}]({folder}/{name})" for alt, name in zip(alts, names, strict=True)]
+        for view, width, scheme in exhibit.shown:
+            alt = f"{exhibit.title}, {view}, {width} px, {scheme}"
+            parts.append(f"![{alt}]({folder}/{exhibit.name}-{view}-{width}-{scheme}.webp)")
     return "\n".join(parts) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from tests.unit.tables_builder import compiled, sizes
 
 def test_pictures_of_a_session_are_small_and_the_page_shows_them_all(browser: Browser, tmp_path: Path) -> None:
     session = saved(tmp_path, compiled(), *sizes("4", "6"))
-    exhibit = gallery.Exhibit("small", "Small", "One size changes.", session)
+    shown = tuple(itertools.product(("dashboard", "report"), gallery.SIZES, gallery.SCHEMES))
+    exhibit = gallery.Exhibit("small", "Small", "One size changes.", session, shown)
     pictures = list(gallery.take_pictures(browser, exhibit, tmp_path))
     assert len({picture.png for picture in pictures}) == len(pictures) == 8, "each one differs"
     for picture in pictures:

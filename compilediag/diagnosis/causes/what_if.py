@@ -61,7 +61,14 @@ class WhatIf:
     __repr__ = __str__
 
     def choice(self, name: str) -> Choice:
-        """The choice of that name; KeyError if there is none."""
+        """The choice of that name.
+
+        Args:
+            name: "static", "dynamic", ...
+
+        Raises:
+            KeyError: there is none.
+        """
         return {choice.name: choice for choice in self.choices}[name]
 
 
@@ -123,12 +130,14 @@ def _compare_limits(finding: Finding, data: Rows) -> WhatIf:
     hits = [row for row in data.rows(Compile) if row.event_id in finding.evidence]
     regions = {row.region for row in hits} or {None}
     causes = [c for c in find_causes(data) if set(c.places) & set(finding.places) and c.region in regions]
-    # The recompile that hit the limit is recorded, but nothing was compiled for it.
+    # The recompile that reached the limit is recorded, but nothing was compiled for it.
     needed = 1 + sum(cause.count for cause in causes)
     choices = [Choice("a higher limit", needed)]
     for cause in filter(_is_integer, causes):
         dynamic = _count_dynamic([int(value) for value in cause.values])
         choices.append(Choice(f"{format_expression(cause.source)} dynamic", needed - 1 - cause.count + dynamic))
     recorded = max(needed - finding.count, 0)
-    note = "for the calls up to the one that hit the limit; later calls ran eagerly, and their needs are not recorded"
+    note = (
+        "for the calls up to the one that reached the limit; later calls ran eagerly, and their needs are not recorded"
+    )
     return WhatIf(f"{finding.kind} was hit after {recorded} compiles", (), recorded, tuple(choices), note)

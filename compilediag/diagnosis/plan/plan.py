@@ -154,14 +154,22 @@ class Plan:
         return f"{changes} {removed} and {verbs[1]} {seconds}"
 
     def find_step(self, finding: Finding) -> int | None:
-        """The number, from 1, of the step for the cause of a finding; None if there is none."""
+        """The number, from 1, of the step for the cause of a finding; None if there is none.
+
+        Args:
+            finding: one of `session.findings()`.
+        """
         for number, step in enumerate(self.steps, 1):
             if finding.what_changed in step.causes and not set(step.evidence).isdisjoint(finding.evidence):
                 return number
         return None
 
     def has_cost(self, finding: Finding) -> bool:
-        """True if a finding is one of the costs."""
+        """True if a finding is one of the costs.
+
+        Args:
+            finding: one of `session.findings()`.
+        """
         return any(cost.what == finding.title and cost.evidence == finding.evidence for cost in self.costs)
 
     def code(self) -> str:
