@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import compilediag as cd
@@ -45,13 +45,16 @@ def main() -> None:
     for name, kind in RETURNED.items():
         print(f"## {kind.__name__}\n\n{write_text(kind)}\n")
         if kind is cd.Session:
-            write_tables()
+            write_table(
+                "[table](tables.md)",
+                ((f"session.{table}", value) for table, value in list_members(TableProperties) if table != "table"),
+            )
         if dataclasses.is_dataclass(kind):
             write_fields(kind)
-        for member, value in list_members(kind):
-            if isinstance(value, property):
-                print(f"### {name}.{member}\n\n{write_text(value)}\n")
-            else:
+        members = [*list_members(kind)]
+        write_table("member", ((f"{name}.{member}", value) for member, value in members if not list_parameters(value)))
+        for member, value in members:
+            if list_parameters(value):
                 write_callable(f"{name}.{member}", value)
     for name, kind in FIELDS.items():
         print(f"## {name}\n\n{write_text(kind)}\n")
@@ -71,7 +74,7 @@ def list_members(kind: type) -> Iterator[tuple[str, Any]]:
 
 def write_callable(name: str, function: Callable[..., Any], same: str | None = None) -> None:
     """The signature, what it does, and a row for each argument. ValueError if one is not explained."""
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    parameters = list_parameters(function)
     text, arguments, errors = split_docstring(function)
     if same is None and [p.name for p in parameters] != [*arguments]:
         raise ValueError(
@@ -84,17 +87,24 @@ def write_callable(name: str, function: Callable[..., Any], same: str | None = N
     elif parameters:
         rows = [f"| `{p.name}` | {write_type(p.annotation)} | {arguments[p.name]} |" for p in parameters]
         print("\n".join(["| argument | type | meaning |", "|---|---|---|", *rows]) + "\n")
-    for error, meaning in errors.items():
-        print(f"Raises {', '.join(f'`{one}`' for one in error.split(', '))}: {meaning}\n")
+    for line in write_errors(errors):
+        print(f"{line}\n")
 
 
-def write_tables() -> None:
+def list_parameters(value: Any) -> list[inspect.Parameter]:
+    """What a function or method takes, without `self`; nothing for a property."""
+    parameters = () if isinstance(value, property) else inspect.signature(value).parameters.values()
+    return [parameter for parameter in parameters if parameter.name != "self"]
+
+
+def write_table(head: str, members: Iterable[tuple[str, Any]]) -> None:
+    """A row for each property, and for each method without arguments."""
     rows = [
-        f"| `session.{name}` | {write_text(value)} |"
-        for name, value in list_members(TableProperties)
-        if name != "table"
+        f"| `{name}{'' if isinstance(value, property) else '()'}` | {' '.join(write_all(value).split())} |"
+        for name, value in members
     ]
-    print("\n".join(["| [table](tables.md) | meaning |", "|---|---|", *rows]) + "\n")
+    if rows:
+        print("\n".join([f"| {head} | meaning |", "|---|---|", *rows]) + "\n")
 
 
 def write_fields(kind: Any) -> None:
@@ -108,6 +118,15 @@ def write_default(value: object) -> str:
 def write_type(annotation: str) -> str:
     parts = annotation.replace("os.PathLike[str]", "PathLike").split(" | ")
     return " or ".join(f"`{part}`" for part in parts if part)
+
+
+def write_errors(errors: dict[str, str]) -> list[str]:
+    return [f"Raises {', '.join(f'`{one}`' for one in name.split(', '))}: {errors[name]}" for name in errors]
+
+
+def write_all(value: Any) -> str:
+    text, _, errors = split_docstring(value)
+    return " ".join([text, *write_errors(errors)])
 
 
 def write_text(value: Any) -> str:
@@ -136,7 +155,7 @@ def read_entries(body: str) -> Iterator[tuple[str, str]]:
     """`name: meaning` in lines that are indented; what is indented further continues the meaning."""
     for entry in re.split(r"\n(?=\S)", textwrap.dedent(body).strip()):
         name, _, meaning = entry.partition(": ")
-        yield name, " ".join(meaning.split())
+        yield name, _PAGE.sub(r"[\1](\1.md)", " ".join(meaning.split()))
 
 
 if __name__ == "__main__":
