@@ -47,6 +47,12 @@ def test_names_of_a_session_exist(document):
     assert [name for name in named if not hasattr(Session, name)] == []
 
 
+def test_every_picture_is_shown_by_a_page():
+    pages = [ROOT / "README.md", *DOCS.glob("*.md")]
+    shown = {Path(name).name for page in pages for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())}
+    assert {path.name for path in (DOCS / "img").rglob("*.*")} == shown
+
+
 def test_the_site_builds_without_a_warning(python, tmp_path):
     pytest.importorskip("material", reason="mkdocs-material is not installed; make test installs it")
     quiet = {"NO_MKDOCS_2_WARNING": "1"}
