@@ -40,13 +40,21 @@ def site_links(text: str) -> str:
 
 
 def write_cells(notebook: dict[str, Any]) -> Iterator[str]:
-    """The cells of a notebook as Markdown, with the text of their outputs."""
+    """The cells of a notebook as Markdown, with what they print. Records of the dashboard repeat other outputs."""
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             yield source
             continue
         yield f"```python\n{source}\n```"
-        for output in cell["outputs"]:
-            if text := "".join(output.get("text") or output.get("data", {}).get("text/plain") or ""):
-                yield f"```text\n{text.rstrip()}\n```"
+        if printed := "".join(map(read_output, cell["outputs"])).strip("\n"):
+            yield f"```text\n{printed}\n```"
+
+
+def read_output(output: dict[str, Any]) -> str:
+    """The text of an output."""
+    data = output.get("data", {})
+    if "cdiag-record" in "".join(data.get("text/html", "")):
+        return ""
+    text = "".join(output.get("text") or data.get("text/plain", ""))
+    return "" if text.startswith("<IPython") else text

@@ -47,6 +47,12 @@ def test_names_of_a_session_exist(document):
     assert [name for name in named if not hasattr(Session, name)] == []
 
 
+def test_torch_knows_the_logs_that_are_named(python):
+    named = re.findall(r"TORCH_LOGS=([\w,]+)", (DOCS / "from_torch_logs.md").read_text())
+    done = python("-c", "import torch", env={"TORCH_LOGS": ",".join(named)})
+    assert len(named) > 5 and done.returncode == 0, done.stderr
+
+
 def test_every_picture_is_shown_by_a_page():
     pages = [ROOT / "README.md", *DOCS.glob("*.md")]
     shown = {Path(name).name for page in pages for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())}
