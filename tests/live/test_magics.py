@@ -440,3 +440,34 @@ def test_the_executed_cells_are_tried_in_fresh_processes(run_cell):
     assert "1 line changed: recompiles 3 -> 0 (proven: " in found and f"+++ b/Cell In[{defined}]\n" in found
     assert '+@torch.compile(backend="eager", dynamic=True)\n' in found
     assert run_cell(STATE) == "{'runs': 1} None\n"
+
+
+GROWING = """%%compilewatch --quiet
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def step(x):
+    return (x * 2).sum()
+
+for n in (3, 4, 5):
+    step(torch.ones(n))
+"""
+
+
+def test_fix_runs_the_executed_cells_without_those_that_are_left_out(shell, tmp_path, capsys):
+    """Cells of other tests are in the history of this IPython, and are left out by number."""
+    mark = tmp_path / "mark"
+    append = f"with open({str(mark)!r}, 'a') as file: file.write('x')"
+    before = range(1, shell.execution_count)
+    run(shell, append)
+    run(shell, f"# compilediag: skip\n{append}")
+    first = shell.execution_count - 2
+    run(shell, GROWING)
+    left_out = [number for number in before if shell.history_manager.input_hist_raw[number].strip()]
+    skip = " ".join(f"--skip {number}" for number in [*left_out, first])
+    capsys.readouterr()
+    assert run(shell, f"%compilewatch fix --fast --cpu {skip}").success
+    shown = capsys.readouterr().out
+    assert "recompiles 2 -> 0" in shown and "+++ b/Cell In[" in shown
+    assert mark.read_text() == "xx"
+    assert not run(shell, "%compilewatch fix --skip 9999").success

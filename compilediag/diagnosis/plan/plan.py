@@ -153,6 +153,11 @@ class Plan:
         seconds = f"{format_seconds(self.seconds_saved)} of {format_seconds(self.seconds)} compile time"
         return f"{changes} {removed} and {verbs[1]} {seconds}"
 
+    @property
+    def is_prediction(self) -> bool:
+        """True if no run has shown yet what the steps do."""
+        return bool(self.steps) and self.tried is None and self.searched is None
+
     def find_step(self, finding: Finding) -> int | None:
         """The number, from 1, of the step for the cause of a finding; None if there is none.
 
@@ -229,6 +234,8 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
     if plan.searched:
         blocks.append(SearchOutcome.from_dict(plan.searched).describe())
     blocks.append(Items([_describe_step(step) for step in plan.steps], "numbered", _IN_PLAN))
+    if plan.is_prediction:
+        blocks.append(Para("A prediction; ", Code("compilediag fix"), " finds a change that runs have proven."))
     if with_code and plan.steps:
         blocks.append(CodeBlock(plan.code(), "The block to paste:", "print(session.plan().code())"))
     elif plan.settings and len(plan.steps) > 1:
