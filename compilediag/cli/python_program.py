@@ -40,6 +40,11 @@ class PythonProgram:
         sys.modules["__main__"] = module
         exec(self.code(), module.__dict__)
 
+    def load_into(self, names: dict[str, Any]) -> None:
+        """Run it as a spawned process imports it: `names` has the name `__mp_main__`."""
+        names.update({"__cached__": None, **self.attributes})
+        exec(self.code(), names)
+
 
 def execute(program: PythonProgram, on_error: Callable[[BaseException], None]) -> None:
     """Run a program to its end or to its own exception, whose traceback is shown without our frames.

@@ -29,6 +29,8 @@ _STDIN_PART = 1 << 16
 _LAUNCHER_S = 30.0
 #: What the outer calls into compiled code returned, in the folder of a run; see `observed_calls.py`.
 CALLS_FILE = "calls.json"
+#: The folder, in that of a run, of the first process that the program spawned. It is the run's if only it compiled.
+FIRST_CHILD = "child-0"
 #: Each process compiles from scratch, and the order of sets is the same in all.
 _ENVIRONMENT = {
     HISTORY: "off",
@@ -271,16 +273,26 @@ def _kill(process: subprocess.Popen[bytes] | ForkedProcess, is_launcher: bool) -
 
 
 def _read_run(folder: Path, exit_code: int | None, wall: float) -> ProcessRun:
-    try:
-        found = json.loads((folder / "result.json").read_text())
-    except (OSError, ValueError):
-        found = {}  # The program ended without its exit functions: by os._exit, or by a signal.
+    found, streams = _read_values(folder), folder
+    child = folder / FIRST_CHILD
+    if (child / "run.cdiag").exists() and not found.get("has_compiled"):
+        ended = _read_values(child)
+        found |= {"is_stopped": ended.get("is_stopped", False), "has_gpu": ended.get("has_gpu", False)}
+        folder, streams = child, folder
     known = {field.name for field in dataclasses.fields(ProcessRun)}
     result: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in found.items() if name in known
     }
-    last_error = _read_last_line(folder / "stderr")
-    return ProcessRun(folder / "run.cdiag", folder / "stdout", exit_code, wall, last_error=last_error, **result)
+    last_error = _read_last_line(streams / "stderr")
+    return ProcessRun(folder / "run.cdiag", streams / "stdout", exit_code, wall, last_error=last_error, **result)
+
+
+def _read_values(folder: Path) -> dict[str, Any]:
+    """What a process wrote of its end; nothing if it ended without its exit functions: by os._exit, or by a signal."""
+    try:
+        return {**json.loads((folder / "result.json").read_text())}
+    except (OSError, ValueError):
+        return {}
 
 
 def _read_last_line(file: Path) -> str:

@@ -45,6 +45,12 @@ def has_gpu() -> bool:
     return torch is not None and bool(torch.cuda.is_available())
 
 
+def has_compiled() -> bool:
+    """True if torch compiled a graph in this process."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return utils is not None and bool(utils.counters["stats"]["unique_graphs"])
+
+
 def measure_gpu_memory() -> int:
     """Bytes that torch holds on GPUs for this process; 0 if it has not used one."""
     torch = sys.modules.get("torch")

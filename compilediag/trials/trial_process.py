@@ -8,9 +8,11 @@ A trial neither changes nor records Python processes that are not forked; whethe
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.machinery
 import json
 import multiprocessing.process
+import multiprocessing.spawn
 import os
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from ..system.program import list_library_folders
 from ..system.source_files import CellNames
 from . import torch_api
 from .fork_server import serve
+from .fresh_process import FIRST_CHILD
 from .observed_calls import CallObserver, StopRule, end_now, observe_calls
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"
@@ -40,6 +43,9 @@ _JOINED = ("dynamic_sources", "unbacked_sources")
 
 #: How the variables begin that libraries set when they are imported.
 _OF_LIBRARIES = ("TORCHINDUCTOR_", "TRITON_", "KMP_", "PYTORCH_NVML", "CUDA_MODULE", "QT_", "MKL", "TF_CPP")
+
+#: The job of the run, for processes that the program spawns.
+_JOB = "COMPILEDIAG_TRIAL_JOB"
 
 Files = dict[str, EditedSource]
 
@@ -84,6 +90,7 @@ class RunResult:
         self._values["files"] = [*list_own_files()]
         self._values["modules"] = [name for name, file in list_modules() if file not in self._values["files"]]
         self._values["has_gpu"] = torch_api.has_gpu()
+        self._values["has_compiled"] = torch_api.has_compiled()
         self._values["starts_processes"] = self._started.has_any
         self._values["sets_environment"] = has_new_variables(self._environment)
         if self._calls is not None:
@@ -91,22 +98,24 @@ class RunResult:
         write_file(self._folder / "result.json", json.dumps(self._values))
 
 
-def run_process(args: list[str], prepare: Callable[[dict[str, Any], Files], Callable[[RunResult], None]]) -> int:
+#: Finds the program of a job, of which some files are edited, and gives what runs it.
+Prepare = Callable[[dict[str, Any], Files], Callable[[RunResult], None]]
+
+
+def run_process(args: list[str], prepare: Prepare, main: str | None = None) -> int:
     """Run the job that is named; `--serve FILE`: fork for each job that standard input names. Returns 2 if a job cannot
-    be started.
+    be started. `main`: the file that spawned processes run, see `lead_spawned`.
     """
-    return _run_job(serve(args[1]) if args[0] == "--serve" else args[0], prepare)
+    job_file = serve(args[1]) if args[0] == "--serve" else args[0]
+    if main is not None:
+        lead_spawned(job_file, main)
+    return _run_job(job_file, prepare)
 
 
-def _run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[[RunResult], None]]) -> int:
-    """Run a job; return 2 if it cannot be started.
-
-    `prepare` finds the program of the job, of which some files are edited, and gives what runs it.
-    """
+def _run_job(job_file: str, prepare: Prepare) -> int:
+    """Run a job; return 2 if it cannot be started."""
     job = json.loads(Path(job_file).read_text())
-    rank = os.environ.get("RANK", "0")
-    if job["is_launched"] and rank != "0":
-        job["folder"] = _leave(Path(job["folder"]) / f"rank-{int(rank)}")
+    job["folder"] = _choose_folder(job)
     result = RunResult(Path(job["folder"]))
     files = {file: EditedSource(text, tuple(lines)) for file, (text, lines) in job["files"].items()}
     try:
@@ -129,12 +138,47 @@ def _run_job(job_file: str, prepare: Callable[[dict[str, Any], Files], Callable[
     return 0
 
 
-def _leave(folder: Path) -> str:
-    """Make a folder for what is not read, and print nothing from now on."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    sys.stdout.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return str(folder)
+def _choose_folder(job: Mapping[str, Any]) -> str:
+    """Where this process records: in a folder of its own if it is not that of rank 0, whose output is the only one; or
+    if it was spawned by the program.
+    """
+    folder, rank = Path(job["folder"]), os.environ.get("RANK", "0")
+    if multiprocessing.parent_process() is not None:
+        with contextlib.suppress(FileExistsError):
+            (folder / FIRST_CHILD).mkdir(mode=0o700)
+            return str(folder / FIRST_CHILD)
+        own = folder / f"child-{os.getpid()}"
+    elif job["is_launched"] and rank != "0":
+        sys.stdout.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        own = folder / f"rank-{int(rank)}"
+    else:
+        return str(folder)
+    own.mkdir(mode=0o700)
+    return str(own)
+
+
+def lead_spawned(job_file: str, main: str) -> None:
+    """Let processes that `multiprocessing` spawns run `main` in place of the program's main module, which calls
+    `join_run`.
+    """
+    os.environ[_JOB] = job_file
+    make_data = multiprocessing.spawn.get_preparation_data
+
+    def make_data_with_main(name: str) -> dict[str, Any]:
+        data = make_data(name)
+        if data.pop("init_main_from_name", None) or data.get("init_main_from_path"):
+            data["init_main_from_path"] = main
+        return data
+
+    multiprocessing.spawn.get_preparation_data = make_data_with_main
+
+
+def join_run(prepare: Prepare) -> None:
+    """In a process that the program spawned: make the changes of the run and record."""
+    job_file = os.environ.get(_JOB)
+    if job_file is not None and _run_job(job_file, prepare):
+        sys.exit(2)
 
 
 def is_torchs(error: BaseException) -> bool:

@@ -370,12 +370,18 @@ subprocess.run([sys.executable, "train.py"], check=True)
 """
 
 
-@pytest.mark.parametrize("arguments", [["spawn.py"], ["launch.py"]])
-def test_a_program_whose_child_processes_compile_cannot_be_tried(fix, script, arguments):
-    script(SPAWN, "spawn.py")
+def test_processes_that_the_program_spawns_are_changed(fix, script):
+    path = script(SPAWN)
+    found = fix("--fast", "--write", "train.py")
+    assert found["exit_code"] == 0, found
+    assert (found["search"]["before"]["recompiles"], found["search"]["after"]["recompiles"]) == (2, 0)
+    assert "dynamic=False" not in path.read_text()
+
+
+def test_a_program_that_compiles_in_commands_of_its_own_cannot_be_tried(fix, script):
     script(LAUNCH, "launch.py")
     script(TWO_CAUSES)
-    found = fix(*arguments)
+    found = fix("launch.py")
     assert found["exit_code"] == 3 and not found["changes"] and "\n" not in found["problem"]
 
 

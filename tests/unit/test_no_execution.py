@@ -48,6 +48,7 @@ ALLOWED = {
     ("__init__.py", "__getattr__", "importlib.import_module"): OWN_PARTS,
     ("__init__.py", "__getattr__", "getattr of a module"): OWN_PARTS,
     ("cli/python_program.py", "PythonProgram.run", "exec"): "runs the script that the user named on the command line",
+    ("cli/python_program.py", "PythonProgram.load_into", "exec"): "the same script, in a process that it spawned",
     ("cli/python_program.py", "_find_spec", "importlib.util.find_spec"): "finds the module of `-m` on the command line",
     ("cli/python_program.py", "find_script", "compile"): PROGRAM,
     ("cli/try_process.py", "_prepare", ".compile"): USERS_SOURCE,
