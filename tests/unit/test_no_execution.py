@@ -51,7 +51,7 @@ ALLOWED = {
     ("cli/python_program.py", "PythonProgram.load_into", "exec"): "the same script, in a process that it spawned",
     ("cli/python_program.py", "_find_spec", "importlib.util.find_spec"): "finds the module of `-m` on the command line",
     ("cli/python_program.py", "find_script", "compile"): PROGRAM,
-    ("cli/try_process.py", "_prepare", ".compile"): USERS_SOURCE,
+    ("cli/try_process.py", "_find_program", ".compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "EditedSource.compile", "compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "_parse_source", "compile"): PARSE_ONLY,
     ("trials/trial_process.py", "import_edited.get_edited_code", ".compile"): USERS_SOURCE,
