@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
-from compilediag.system.program import describe_command, read_program
+from compilediag.system.program import RunningProgram, describe_command, read_program
 
 from .command_parser import Command
 from .fix_command import FixCommand
@@ -399,9 +399,11 @@ class LastCommand:
             return 0
         print_text(line, file=sys.stderr)
         if command.name == "fix":
-            options = _parse(command, args.args, _find_program(session))
+            program = _find_program(session)
+            words = ["-m", program.module] if program.module else [program.script or ""]
+            options = _parse(command, args.args, [*words, "--", *program.arguments])
             options.patch = options.patch and os.path.abspath(options.patch)
-            _change_folder(session)
+            os.chdir(program.folder)
         else:
             options.session = str(session.path)
         if command.name == "report":
@@ -418,17 +420,14 @@ def _parse(command: Command, options: list[str], rest: list[str]) -> argparse.Na
     return parser.parse_args([*options, *rest])
 
 
-def _find_program(session: Session) -> list[str]:
+def _find_program(session: Session) -> RunningProgram:
+    """What `last fix` runs again. CompilediagError if that is not known, or not possible."""
     program = read_program(session.meta)
     if program is None:
         raise CompilediagError("the session does not name its script; use `compilediag fix SCRIPT`")
-    return ["-m", program.module, *program.arguments] if program.module else [program.script or "", *program.arguments]
-
-
-def _change_folder(session: Session) -> None:
-    program = read_program(session.meta)
-    assert program is not None
-    try:
-        os.chdir(program.folder)
-    except OSError as error:
-        raise CompilediagError(f"can't enter {program.folder}, where it ran: {error.strerror}") from None
+    if session.compiles["rank"].notna().any():
+        name = os.path.basename(program.script or "train.py")
+        raise CompilediagError(f"it was a rank of a job; use `compilediag fix torchrun --nproc-per-node 2 {name}`")
+    if not os.path.isdir(program.folder):
+        raise CompilediagError(f"{program.folder}, where it ran, does not exist any more; use `compilediag fix SCRIPT`")
+    return program

@@ -78,6 +78,18 @@ def test_last_fix_runs_the_same_program_in_its_folder(run, tmp_path, python):
     assert "train.py" in (tmp_path / "fix.diff").read_text()
 
 
+def test_of_a_job_rank_0_is_kept_and_fix_says_how_to_start_all(run, capsys):
+    assert run(RANK="0").returncode == 0
+    assert main(["last", "plan"]) == 0 and main(["last", "fix"]) == 2
+    assert "compilediag fix torchrun" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_last_fix_needs_the_folder_of_the_run(run, tmp_path, capsys):
+    assert run().returncode == 0
+    (tmp_path / "cwd").rename(tmp_path / "elsewhere")
+    assert main(["last", "fix"]) == 2 and "does not exist any more" in capsys.readouterr().err
+
+
 def test_a_run_with_save_and_other_ranks_and_the_variable_keep_nothing(run, state):
     for options, environment in (
         (["--save", "run.cdiag"], {}),

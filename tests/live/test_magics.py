@@ -203,7 +203,10 @@ def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     assert compilediag.current() is None
     assert len(compilediag.load(tmp_path / "x.cdiag").recompiles) == len(session.recompiles) == 2
     assert "double" in (tmp_path / "x.html").read_text()
+    capsys.readouterr()
     assert run(shell, "%compilewatch findings").success
+    *_, example, more = capsys.readouterr().out.rstrip().splitlines()
+    assert "!compilediag example size_changes" in example and "%compilewatch explore" in more
     assert run(shell, "%compilewatch explore").success
 
 

@@ -1,7 +1,9 @@
 """The help of the command line, and that the documentation has every command."""
 
 import argparse
+import itertools
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -76,9 +78,26 @@ def test_the_documentation_has_every_command_and_option(command):
         assert not names or re.search(rf"(?<![-\w])({'|'.join(names)})\b", pages), f"{names} is in no page"
 
 
-def test_no_command_is_documented_that_does_not_exist():
-    known = {command.name for command in list_commands()}
+def list_documented():
+    """The command lines in blocks of code, in the table of the README, and in the help of commands."""
     for page in PAGES:
-        code = "\n".join(re.findall(r"^```\w*\n(.*?)^```", page.read_text(), re.M | re.S))
-        for name in re.findall(r"^(?:\$ )?compilediag ([a-z]+)\b", code, re.M):
-            assert name in known, f"{page.name} has compilediag {name}"
+        text = page.read_text()
+        code = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S))
+        yield from ((page.name, line) for line in re.findall(r"^(?:\$ )?(compilediag .*)", code, re.M))
+        yield from ((page.name, line) for line in re.findall(r"^\| `(compilediag [^`]+)` \|", text, re.M))
+    for command in list_commands():
+        examples = re.findall(r"^ {6}(compilediag .*)", command.__doc__, re.M)
+        yield from ((command.name, re.split(r" {2,}", line)[0]) for line in examples)
+
+
+def test_each_documented_command_line_is_accepted(capsys, monkeypatch):
+    for command in list_commands():
+        monkeypatch.setattr(type(command), "run", lambda *_: 0)
+    found = [*list_documented()]
+    for place, line in found:
+        words = list(itertools.takewhile(lambda word: word not in ("|", ">"), shlex.split(line, comments=True)))
+        try:
+            assert main(words[1:]) == 0
+        except SystemExit as ended:
+            assert ended.code == 0, f"{place}: {line}: {capsys.readouterr().err}"
+    assert {name for _, line in found for name in line.split()[1:2]} >= {command.name for command in list_commands()}
