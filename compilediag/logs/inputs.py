@@ -191,7 +191,10 @@ def _identify_name(file: Path) -> FoundInput | None:
     if suffix in (".py", ".pyw"):
         return _make_script(file)
     if suffix == ".ipynb":
-        instead = "record its cells with `%load_ext compilediag` and `%compilewatch` in its first cell"
+        instead = (
+            "record its cells with `%load_ext compilediag` and `%compilewatch` in its first cell, or make a script of "
+            f"it: jupyter nbconvert --to script {_quote(file)}"
+        )
         return FoundInput(file, InputKind.OTHER, "is a Jupyter notebook", instead)
     if suffix in (".html", ".htm"):
         return FoundInput(

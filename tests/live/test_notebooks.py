@@ -16,12 +16,16 @@ PLOTLY = "application/vnd.plotly.v1+json"
 MAX_BYTES = 300_000
 #: Absolute paths of Unix (also inside quotes and text) and of Windows. In URLs, "//" comes first.
 MACHINE_PATH = re.compile(r"(?<![\w/.:<])/(?:[a-z]\w*)/[\w.-]+|\b[A-Z]:\\")
-
+#: What is drawn, or printed only if it takes long enough, and times without a unit.
+VARYING = re.compile(r"█+|^ *phase .*$|\b\d+\.\d+\b(?! (?:s|ms)\b)", re.MULTILINE)
 
 executor = load_script(NOTEBOOKS / "execute.py")
+outputs = load_script(NOTEBOOKS.parent / "docs" / "make_outputs.py")
 
 #: Notebook -> the backend that tests use. Causes and fixes are the same, and no kernels are compiled.
 QUICK_BACKENDS = {"00_tutorial.ipynb": "eager", "01_quickstart.ipynb": "eager", "04_guard_explorer.ipynb": "eager"}
+#: Those of which the stored outputs are not of that backend.
+SLOW_BACKENDS = ("00_tutorial.ipynb", "01_quickstart.ipynb")
 #: Notebook -> what tests read of it: an expression that is evaluated behind its last cell.
 RESULTS = {
     "01_quickstart.ipynb": """{"runs": runs, "asked": [finding.rule for finding in shown]}""",
@@ -249,6 +253,33 @@ def test_committed_notebook_is_executed_from_top_to_bottom(file):
     assert counts == list(range(1, len(counts) + 1))
     assert get_printed_text(notebook)
     assert not [o for o in get_outputs(notebook) if o["output_type"] == "error"]
+
+
+def get_words(notebook):
+    """Cell by cell the words that a run prints or shows as text. Times, and the order that they decide, differ."""
+    shown = [
+        [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())]
+        for cell in notebook.cells
+    ]
+    return [sorted({*outputs.normalize(VARYING.sub("", "\n".join(texts))).split()}) for texts in shown]
+
+
+def assert_stored(executed, file):
+    """The outputs that are stored in a notebook are those of a run."""
+    words = get_words(nbformat.read(file, as_version=4))
+    for number, (stored, now) in enumerate(zip(words, get_words(executed)[: len(words)], strict=True)):
+        assert stored == now, f"cell {number}: run python notebooks/execute.py notebooks/{file.name}"
+
+
+@pytest.mark.parametrize("file", [file for file in ALL if file.name not in SLOW_BACKENDS], ids=lambda file: file.name)
+def test_committed_outputs_are_those_of_a_run(executed, file):
+    assert_stored(executed[file.name], file)
+
+
+@pytest.mark.long("compiles the kernels of both notebooks")
+@pytest.mark.parametrize("name", SLOW_BACKENDS)
+def test_committed_outputs_are_those_of_a_run_with_the_backend_that_is_named(name):
+    assert_stored(execute(name), NOTEBOOKS / name)
 
 
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)

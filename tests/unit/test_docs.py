@@ -12,10 +12,47 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 
-@pytest.mark.parametrize("page", ["api", "glossary", "tables"])
+#: Page -> its generator and the arguments. In pages that people write, it generates what commands print.
+GENERATED = {
+    **{f"docs/{page}.md": [f"make_{page}.py"] for page in ("api", "glossary", "tables")},
+    **{
+        str(page.relative_to(ROOT)): ["make_outputs.py", page]
+        for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+        if "\n```text\n" in page.read_text()
+    },
+}
+
+
+@pytest.mark.parametrize("page", GENERATED)
 def test_a_page_is_what_its_generator_writes(python, page):
-    done = python(DOCS / f"make_{page}.py")
-    assert done.stdout == (DOCS / f"{page}.md").read_text(), "run make docs: " + done.stderr
+    generator, *arguments = GENERATED[page]
+    done = python(DOCS / generator, *arguments, cwd=ROOT)
+    assert done.stdout == (ROOT / page).read_text(), "run make docs: " + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "holds"),
+    [
+        ("took 1.3 s, one line\nand another\n", True),
+        ("took 2 min 5 s,\none line and another\n", True),
+        ("...\nand another\n", True),
+        ("took 1.3 s, one line\n...\n", True),
+        ("took 1.3 s, one line\n", False),
+        ("and another\n", False),
+        ("took 1.3 s, two lines\n...\n", False),
+    ],
+)
+def test_an_output_that_does_not_hold_is_replaced(python, tmp_path, output, holds):
+    page = "```\necho took 1.3 s, one line; echo and another\n```\n\n```text\n{}```\n\nMore\n"
+    (tmp_path / "page.md").write_text(page.format(output))
+    done = python(DOCS / "make_outputs.py", tmp_path / "page.md")
+    assert done.stdout == page.format(output if holds else "took 1.3 s, one line\nand another\n"), done.stderr
+
+
+def test_an_output_without_commands_is_an_error(python, tmp_path):
+    (tmp_path / "page.md").write_text("```\necho a\n```\n\nMore:\n\n```text\na\n```\n")
+    done = python(DOCS / "make_outputs.py", tmp_path / "page.md")
+    assert done.returncode == 1 and "no block of commands is right above the output 'a'" in done.stderr
 
 
 def test_every_table_and_only_tables_have_a_section():
