@@ -23,9 +23,7 @@ executor = load_script(NOTEBOOKS / "execute.py")
 outputs = load_script(NOTEBOOKS.parent / "docs" / "make_outputs.py")
 
 #: Notebook -> the backend that tests use. Causes and fixes are the same, and no kernels are compiled.
-QUICK_BACKENDS = {"00_tutorial.ipynb": "eager", "01_quickstart.ipynb": "eager", "04_guard_explorer.ipynb": "eager"}
-#: Those of which the stored outputs are not of that backend.
-SLOW_BACKENDS = ("00_tutorial.ipynb", "01_quickstart.ipynb")
+QUICK_BACKENDS = {"00_tutorial.ipynb": "eager", "01_quickstart.ipynb": "eager"}
 #: Notebook -> what tests read of it: an expression that is evaluated behind its last cell.
 RESULTS = {
     "01_quickstart.ipynb": """{"runs": runs, "asked": [finding.rule for finding in shown]}""",
@@ -271,13 +269,13 @@ def assert_stored(executed, file):
         assert stored == now, f"cell {number}: run python notebooks/execute.py notebooks/{file.name}"
 
 
-@pytest.mark.parametrize("file", [file for file in ALL if file.name not in SLOW_BACKENDS], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [file for file in ALL if file.name not in QUICK_BACKENDS], ids=lambda file: file.name)
 def test_committed_outputs_are_those_of_a_run(executed, file):
     assert_stored(executed[file.name], file)
 
 
 @pytest.mark.long("compiles the kernels of both notebooks")
-@pytest.mark.parametrize("name", SLOW_BACKENDS)
+@pytest.mark.parametrize("name", QUICK_BACKENDS)
 def test_committed_outputs_are_those_of_a_run_with_the_backend_that_is_named(name):
     assert_stored(execute(name), NOTEBOOKS / name)
 
