@@ -209,7 +209,13 @@ class Program:
 
     @property
     def main(self) -> ProgramFile:
-        return next(iter(self.files.values()))
+        """Where settings go: the script, or the first cell that imports torch."""
+        importing = (file for file in self._cells if imports_torch(file.tree))
+        return next(importing, next(iter(self.files.values())))
+
+    @property
+    def _cells(self) -> list[ProgramFile]:
+        return [file for name, file in self.files.items() if name in self._typed]
 
     def find(self, file: str | None) -> ProgramFile | None:
         """A file by its name or path."""
@@ -274,8 +280,11 @@ class Program:
         splices.setdefault(file.name, []).append(splice)
 
     def _splice(self, file: ProgramFile, found: Sequence[Splice]) -> EditedSource:
-        needs_torch = any("torch." in splice.new for splice in found) and not imports_torch(file.tree)
-        wanted = [file.insert_import(IMPORT_TORCH)] if needs_torch else []
+        cells = self._cells  # What a cell imports, the cells below it have.
+        around = cells[: cells.index(file) + 1] if file in cells else [file]
+        needs_torch = any("torch." in splice.new for splice in found)
+        has_torch = any(imports_torch(one.tree) for one in around)
+        wanted = [file.insert_import(IMPORT_TORCH)] if needs_torch and not has_torch else []
         splices = sorted([*wanted, *found], key=lambda splice: (splice.start, splice.end))
         for one, other in itertools.pairwise(splices):
             is_same_place = one.start == other.start and not (one.is_line or other.is_line)

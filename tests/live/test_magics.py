@@ -474,3 +474,34 @@ def test_fix_runs_the_executed_cells_without_those_that_are_left_out(shell, tmp_
     assert "recompiles 2 -> 0" in shown and "+++ b/Cell In[" in shown
     assert mark.read_text() == "xx"
     assert not run(shell, "%compilewatch fix --skip 9999").success
+
+
+SCALING = """%%compilewatch --quiet
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = 1
+
+    def forward(self, x):
+        return x * self.factor
+
+scale = torch.compile(Scale(), backend="eager")
+for factor in (2, 3, 4):
+    scale.factor = factor
+    scale(torch.ones(4))
+"""
+
+
+def test_a_setting_goes_to_the_cell_that_imports_torch(shell, capsys):
+    before = range(1, shell.execution_count)
+    left_out = [number for number in before if shell.history_manager.input_hist_raw[number].strip()]
+    for cell in ("%load_ext compilediag", "import torch", SCALING):
+        run(shell, cell)
+    capsys.readouterr()
+    skip = " ".join(f"--skip {number}" for number in left_out)
+    assert run(shell, f"%compilewatch fix --fast --cpu {skip}").success
+    shown = capsys.readouterr().out
+    importing = before.stop + 1
+    assert "recompiles 2 -> 0" in shown and shown.count("+++ b/") == 1 and f"+++ b/Cell In[{importing}]\n" in shown
+    added = [line.strip() for line in shown.splitlines() if line.strip().startswith("+") and "+++" not in line]
+    assert len(added) == 1 and ".config." in added[0]
