@@ -362,7 +362,7 @@ def test_only_a_result_that_is_assigned_is_a_result(shell, capsys):
 # --- trials of the executed cells ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def kernel(tmp_path_factory):
     """A real kernel, in a folder of its own."""
     folder = tmp_path_factory.mktemp("kernel")
@@ -433,7 +433,7 @@ def test_the_executed_cells_are_tried_in_fresh_processes(run_cell):
     assert run_cell(f"%%compilewatch --quiet{TOTAL}") == "runs 1 total 8.0\n"
     run_cell("raise RuntimeError('below the watched cell')")
     shown = run_cell("%compilewatch try")
-    assert "1 change removes 3 of 3 recompiles" in shown and "runs" not in shown
+    assert "1 change removes 3 of 3 recompiles" in shown and "runs 1" not in shown
     assert "Tried, the plan holds: 3 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
     assert f"\nLeft out, because you interrupted it: Cell In[{widget - 1}].\n" in shown
     assert shown.endswith("\nIn a fresh process, widgets have their first values: `slider`.\n")
@@ -457,23 +457,18 @@ for n in (3, 4, 5):
 """
 
 
-def test_fix_runs_the_executed_cells_without_those_that_are_left_out(shell, tmp_path, capsys):
-    """Cells of other tests are in the history of this IPython, and are left out by number."""
+def test_fix_runs_the_executed_cells_without_those_that_are_left_out(run_cell, tmp_path):
     mark = tmp_path / "mark"
-    append = f"with open({str(mark)!r}, 'a') as file: file.write('x')"
-    before = range(1, shell.execution_count)
-    run(shell, append)
-    run(shell, f"# compilediag: skip\n{append}")
-    first = shell.execution_count - 2
-    run(shell, GROWING)
-    left_out = [number for number in before if shell.history_manager.input_hist_raw[number].strip()]
-    skip = " ".join(f"--skip {number}" for number in [*left_out, first])
-    capsys.readouterr()
-    assert run(shell, f"%compilewatch fix --fast --cpu {skip}").success
-    shown = capsys.readouterr().out
+    append = f"with open({str(mark)!r}, 'a') as file: print('x', end='', file=file)"
+    run_cell("%load_ext compilediag")
+    run_cell(append)
+    skipped = run_cell.number
+    run_cell(f"# compilediag: skip\n{append}")
+    run_cell(GROWING)
+    shown = run_cell(f"%compilewatch fix --fast --cpu --skip {skipped}")
     assert "recompiles 2 -> 0" in shown and "+++ b/Cell In[" in shown
     assert mark.read_text() == "xx"
-    assert not run(shell, "%compilewatch fix --skip 9999").success
+    assert "UsageError" in run_cell("%compilewatch fix --skip 9999")
 
 
 SCALING = """%%compilewatch --quiet
@@ -492,16 +487,12 @@ for factor in (2, 3, 4):
 """
 
 
-def test_a_setting_goes_to_the_cell_that_imports_torch(shell, capsys):
-    before = range(1, shell.execution_count)
-    left_out = [number for number in before if shell.history_manager.input_hist_raw[number].strip()]
-    for cell in ("%load_ext compilediag", "import torch", SCALING):
-        run(shell, cell)
-    capsys.readouterr()
-    skip = " ".join(f"--skip {number}" for number in left_out)
-    assert run(shell, f"%compilewatch fix --fast --cpu {skip}").success
-    shown = capsys.readouterr().out
-    importing = before.stop + 1
+def test_a_setting_goes_to_the_cell_that_imports_torch(run_cell):
+    run_cell("%load_ext compilediag")
+    run_cell("import torch")
+    importing = run_cell.number
+    run_cell(SCALING)
+    shown = run_cell("%compilewatch fix --fast --cpu")
     assert "recompiles 2 -> 0" in shown and shown.count("+++ b/") == 1 and f"+++ b/Cell In[{importing}]\n" in shown
     added = [line.strip() for line in shown.splitlines() if line.strip().startswith("+") and "+++" not in line]
     assert len(added) == 1 and ".config." in added[0]
