@@ -158,8 +158,9 @@ MESSAGE_SIZE = 1_500_000
 SENT_LAST = ("meta", "totals", "findings", "plan", "now")
 #: After so many errors in a row the pump stops.
 MAX_ERRORS = 5
-#: How long the exit of the interpreter waits for the thread of a pump.
-EXIT_WAIT_S = 1.0
+#: How long the exit of the interpreter waits at most for the thread of a pump, which sends a last message: on a busy
+#: machine that takes seconds, and a thread that still sends when the kernel sends by itself mixes their messages.
+EXIT_WAIT_S = 10.0
 
 
 class CpuPace:

@@ -27,7 +27,7 @@ def list_scripts():
         yield pytest.param(row, id=row.name, marks=marks)
 
 
-@pytest.mark.parametrize("row", list_scripts())
+@pytest.mark.parametrize("row", [*list_scripts()])
 def test_fix_reaches_what_was_done_by_hand(row, python, tmp_path):
     copy = shutil.copytree(row.folder, tmp_path / row.name)
     done = python("-m", "compilediag", "fix", "--fast", "--json", row.start, *row.arguments, cwd=copy, input="")
