@@ -8,8 +8,10 @@ names are private, what it exports is the function's result. Supported at the st
     export function | export async function | export class | export const
     export default expression;
 
-Anything else that imports or exports is an error. Comments that have lines of their own are left out, which keeps
-reports small; so no text of several lines may hold a line that looks like a comment.
+Anything else that imports or exports is an error. Files of `vendor/` are others' modules as they were published: their
+`import{a as b}from"name"` and `export{a as b}` are read too, and a default export has the file's name. Comments that
+have lines of their own are left out, which keeps reports small; so no text of several lines may hold a line that looks
+like a comment.
 """
 
 from __future__ import annotations
@@ -47,6 +49,11 @@ _DEFAULT = re.compile(r"^export default (?=\S)", re.MULTILINE)
 _UNSUPPORTED = re.compile(r"^\s*(?:import|export)\b[^\n]*|\bimport\s*\([^\n]*|\bimport\.meta\b", re.MULTILINE)
 _COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/)[ \t]*\n", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
+#: The forms of a published module, which is one line without spaces.
+_VENDOR = "vendor/"
+_PUBLISHED_IMPORT = re.compile(r'\bimport\{([^{}]*)\}from"(\w+)";')
+_PUBLISHED_EXPORT = re.compile(r"\bexport\{([^{}]*)\};?")
+_PUBLISHED_DEFAULT = re.compile(r"\bexport default (?=function)")
 
 
 class ModuleSyntaxError(ValueError):
@@ -55,11 +62,14 @@ class ModuleSyntaxError(ValueError):
 
 @dataclass(frozen=True)
 class Module:
-    """One file: its path below `static/`, its imports (path, names), the names that it exports, and its source."""
+    """One file: its path below `static/`, its imports (path, names), its source, and what it exports.
+
+    `exports` has the name inside the file for each exported one.
+    """
 
     path: str
     imports: tuple[tuple[str, tuple[str, ...]], ...]
-    exports: tuple[str, ...]
+    exports: dict[str, str]
     source: str
 
 
@@ -99,13 +109,41 @@ def _visit(path: str, folder: Path, found: dict[str, Module], above: tuple[str, 
 
 def parse_module(path: str, text: str) -> Module:
     """Read the imports and exports of a file; ModuleSyntaxError for a form that is not supported."""
+    if path.startswith(_VENDOR):
+        return _parse_published(path, text)
     imports = tuple((_resolve(path, target), _split_names(path, names)) for names, target in _IMPORT.findall(text))
     exports = _EXPORT.findall(text) + ["$default"] * len(_DEFAULT.findall(text))
     source = _IMPORT.sub(lambda match: _bind(path, match), text)
     source = _DEFAULT.sub("const $default = ", _EXPORT.sub("", source))
+    return Module(path, imports, {name: name for name in exports}, _check(path, source))
+
+
+def _check(path: str, source: str) -> str:
+    """The source, in which no import or export is left."""
     if left := _UNSUPPORTED.search(source):
         raise ModuleSyntaxError(f"{path}: unsupported import or export: {left[0].strip()}")
-    return Module(path, imports, tuple(exports), source)
+    return source
+
+
+def _parse_published(path: str, text: str) -> Module:
+    imports = tuple(
+        (f"{_VENDOR}{name}.js", tuple(name for name, _ in _split_pairs(names)))
+        for names, name in _PUBLISHED_IMPORT.findall(text)
+    )
+    exports = {after: before for names in _PUBLISHED_EXPORT.findall(text) for before, after in _split_pairs(names)}
+    if _PUBLISHED_DEFAULT.search(text):
+        exports[posixpath.basename(path).removesuffix(".js")] = "$default"
+    source = _PUBLISHED_IMPORT.sub(
+        lambda match: f'const {{{match[1].replace(" as ", ":")}}}=$files["{_VENDOR}{match[2]}.js"];', text
+    )
+    source = _PUBLISHED_DEFAULT.sub("const $default=", _PUBLISHED_EXPORT.sub("", source))
+    return Module(path, imports, exports, _check(path, source))
+
+
+def _split_pairs(names: str) -> list[tuple[str, str]]:
+    """`a as b,c` as pairs of the name before and after."""
+    split = [name.split(" as ") for name in names.split(",")]
+    return [(pair[0], pair[-1]) for pair in split]
 
 
 def _split_names(path: str, names: str) -> tuple[str, ...]:
@@ -125,6 +163,6 @@ def _bind(path: str, match: re.Match[str]) -> str:
 
 
 def _wrap(module: Module) -> str:
-    exports = ", ".join(module.exports)
+    exports = ", ".join(f"{name}: {inside}" for name, inside in module.exports.items())
     source = _COMMENT_LINES.sub("", module.source).strip()
     return f'$files["{module.path}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n'

@@ -5,6 +5,7 @@ import { formatAmount, formatClock, formatCount } from "../core/format.js";
 import { Hints, setHint } from "../core/hints.js";
 import { followPrint } from "../core/print.js";
 import { followTheme } from "../core/theme.js";
+import { draw, html } from "../core/view.js";
 import { CallSiteTree } from "./call-site-tree.js";
 import { tabName } from "./columns.js";
 import { DashboardMemory } from "./dashboard-memory.js";
@@ -262,7 +263,7 @@ export class Dashboard {
       meta.started_ms && `from ${formatClock(meta.started_ms)}`,
       meta.stopped_ms && `to ${formatClock(meta.stopped_ms)}`,
     ];
-    setText(this.foot, parts.filter(Boolean).join(" · "));
+    draw(this.foot, html`${parts.filter(Boolean).join(" · ")}`);
   }
 
   paintLinks() {

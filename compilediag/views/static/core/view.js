@@ -1,0 +1,29 @@
+// What components are written with: html`<${Step} step=${step} />`, without a build step. A text always becomes a text
+// node, so names from the user's program are never parsed. Properties are written out: data is never spread into an element.
+import { htm } from "../vendor/htm.js";
+import { useLayoutEffect, useRef } from "../vendor/hooks.js";
+import { h, render } from "../vendor/preact.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
+
+/** @type {(strings: TemplateStringsArray, ...values: any[]) => ComponentChild} */
+export const html = htm.bind(h);
+
+/**
+ * Draws components into an element that they have for themselves; drawing again changes only what differs, so focus,
+ * selection and open folds stay.
+ * @param {Element} root
+ * @param {ComponentChild} view
+ */
+export function draw(root, view) {
+  render(view, root);
+}
+
+/**
+ * Holds an element that draws itself, such as the timeline.
+ * @param {{node: HTMLElement}} props
+ */
+export function Held({ node }) {
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => place.current?.replaceChildren(node), [node]);
+  return html`<div class="cdiag-held" ref=${place}></div>`;
+}
