@@ -88,7 +88,9 @@ def test_the_wheel_contains_every_file_of_the_package(built):
     contained = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("compilediag/")}
     kinds = (".py", ".js", ".css", ".ts", ".json", ".typed")
     expected = {
-        str(p.relative_to(ROOT)) for p in (ROOT / "compilediag").rglob("*") if p.suffix in kinds or p.name == "py.typed"
+        str(p.relative_to(ROOT))
+        for p in (ROOT / "compilediag").rglob("*")
+        if p.suffix in kinds or p.name in ("py.typed", "LICENSES")
     }
     assert "compilediag/py.typed" in expected and contained == expected
 
