@@ -1,5 +1,7 @@
 // A button that opens a list of commands: arrow keys move, Enter runs, Escape closes and gives the focus back.
 import { make, makeButton, setShown, setText, targetOf } from "./dom.js";
+import { Icon } from "./icon.js";
+import { draw, html } from "./view.js";
 
 /** @typedef {{key: string, label: string, note?: string, run: () => void}} Command `key` names it, `note` is shown after it */
 
@@ -11,7 +13,9 @@ export class Menu {
   constructor(label, className) {
     this.label = make("span", "", label);
     this.button = makeButton(className, "", () => this.toggle());
-    this.button.append(this.label, make("span", "cdiag-menu-caret"));
+    const caret = make("span", "");
+    draw(caret, html`<${Icon} name="down" />`);
+    this.button.append(this.label, caret);
     this.button.setAttribute("aria-haspopup", "menu");
     this.list = make("div", "cdiag-menu-list");
     this.list.setAttribute("role", "menu");

@@ -39,7 +39,7 @@ export class SidePage {
    * @param {Child[]} parts
    */
   makeBar(title, ...parts) {
-    const back = makeButton("cdiag-pause", "dashboard", () => this.trail.go({ page: "dashboard" }));
+    const back = makeButton("cdiag-button", "dashboard", () => this.trail.go({ page: "dashboard" }));
     return make("div", "cdiag-bar", make("h2", "", title), this.status, ...parts, back);
   }
 

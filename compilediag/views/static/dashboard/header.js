@@ -101,7 +101,7 @@ export class Header {
     this.badge = make("span", "cdiag-badge", "redacted");
     this.waiting = make("span", "cdiag-waiting");
     this.search = makeSearch("search everything", "search all tables", () => onQuery(this.search.value));
-    this.pause = makeButton("cdiag-pause", "pause", () => store.setPaused(!store.paused));
+    this.pause = makeButton("cdiag-button cdiag-pause", "pause", () => store.setPaused(!store.paused));
     this.line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
     this.notice = make("div", "cdiag-notice");
     this.notice.setAttribute("role", "alert");

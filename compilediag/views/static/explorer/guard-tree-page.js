@@ -94,7 +94,7 @@ export class GuardTreePage {
 
   makeToggle() {
     const label = () => (this.showsAll ? "only differences" : "all lines");
-    const button = makeButton("cdiag-pause", label(), () => {
+    const button = makeButton("cdiag-button", label(), () => {
       this.showsAll = !this.showsAll;
       setText(button, label());
       this.filter();
