@@ -49,6 +49,60 @@ PHASE_PATTERNS = (
     (r"^compile_attempt_\d+$", "Dynamo tracing, restarted"),
     (r"^(_recursive_\w+_passes|pass\..*)$", "Inductor graph passes"),
 )
+#: Kind of a phase -> its word, and what happens in it; the page has a color for each, in this order.
+PHASE_KINDS = {
+    "dynamo": (
+        "Dynamo",
+        "Dynamo traces the Python code into a graph and writes the guards that say when it can be used.",
+    ),
+    "aot": ("AOTAutograd", "AOTAutograd derives the graph of the backward and simplifies both graphs."),
+    "inductor": ("Inductor", "Inductor turns a graph into kernels: it chooses their layout and fuses operations."),
+    "codegen": ("code generation", "The code of the kernels is written, built by a compiler, and loaded."),
+    "triton": ("Triton", "Triton compiles kernels for the GPU."),
+    "tuning": ("tuning", "Several kernels for one operation are built and timed, and the fastest is kept."),
+}
+#: (pattern of torch's names of phases, kind): the first that matches a whole name counts, in JavaScript too. A name
+#: that none matches belongs to the phase that contains it, such as the `gc` of a compile, or `invoke_subgraph_trace`.
+PHASE_NAMES = (
+    (
+        r"\w+_template_(autotuning|precompiling)|benchmark_(fused_nodes|codegened_module)|collective_compute_do_bench"
+        r"|CachingAutotuner\.(benchmark_all_configs|co\w+_tuning|combo_sequential_autotune)"
+        r"|CUTLASSGemmTemplate\.\w+|cutlass_utils\.gen_ops",
+        "tuning",
+    ),
+    (
+        r"CachingAutotuner\.slow_precompile_config|StaticAutotunerFuture\.warm_precompile|TritonBundler\.\w+"
+        r"|reload_kernel_in_parent",
+        "triton",
+    ),
+    (
+        r"code_gen|GraphLowering\.(codegen|codegen_subgraph|compile_to_fn|compile_to_module)|Scheduler\.codegen"
+        r"|(Python|Cpp)Wrapper\w+\.generate|generate_kernel_code_from_nodes|PyCodeCache\.load_by_key_path"
+        r"|async_compile\.\w+|AotCodeCompiler\.compile|aoti_\w+|compile_file|VecISA\.check_build"
+        r"|vllm\.generate_execution_code",
+        "codegen",
+    ),
+    (
+        r"compile_fx\.<locals>\.(fw|bw)_compiler\w*|inductor_\w+|compile_fx_inner|fx_codegen_and_compile"
+        r"|additional_fake_tensor_prop|_recursive_\w+_passes|pass\..+|fx\.bucketing\.\w+"
+        r"|convert_conv_weights_to_channels_last|GraphLowering\.run|Scheduler\.\w+|CacheBase\.get_system\.triton_key"
+        r"|AOTAutogradCache\.inductor_load|CompiledArtifact\.\w+|after_deserialization|TranslationValidator\.validate"
+        r"|FbRemoteFxGraphCache\.\w+|remote_fx_graph_cache_\w+|CUDAGraphNode\.record|cudagraphify\.\w+|vllm_backend"
+        r"|vllm\.compile_execution_fn",
+        "inductor",
+    ),
+    (
+        r"backend_compile|OutputGraph\.call_user_compiler|entire_backward_compile|backward\._backward_impl"
+        r"|create_aot_dispatcher_function|aot_\w+|min_cut_rematerialization_partition|invoke_subgraph_trace_joint_graph",
+        "aot",
+    ),
+    (
+        r"dynamo|entire_frame_compile|_compile\.compile_inner|compile_attempt_\d+|bytecode_\w+|build_guards|pgo\.\w+"
+        r"|fullgraph_capture|compiler_collective|guard_collective|precompile_(build|load)_guards"
+        r"|insert_deferred_runtime_asserts",
+        "dynamo",
+    ),
+)
 #: Codes, as those of caches and outcomes, whose words are not the code with spaces.
 CODES = {
     "fx_graph": "FX graph",
@@ -181,3 +235,8 @@ def format_phase(name: str) -> str:
     families = (words for pattern, words in PHASE_PATTERNS if re.search(pattern, name))
     last = _CAPITALS.sub(" ", name.rsplit(".", 1)[-1].strip("_")).replace("_", " ")
     return PHASES.get(name) or next(families, None) or last or name
+
+
+def find_phase_kind(name: str) -> str | None:
+    """The key of PHASE_KINDS of torch's name of a phase; None if the phase belongs to the one that contains it."""
+    return next((kind for pattern, kind in PHASE_NAMES if re.fullmatch(pattern, name)), None)

@@ -20,7 +20,7 @@ from ..diagnosis.rules.autotune import TuningRun, find_tuning_runs, group_by_run
 from ..diagnosis.rules.cudagraphs import group_by_function
 from ..errors import CompilediagError
 from ..events import AutotuneChoice, CacheLookup, Compile, CudaGraphAction, Phase, Rows
-from ..events.words import describe_code, format_phase
+from ..events.words import PHASE_KINDS, describe_code, find_phase_kind, format_phase
 from ..formatting import (
     format_amount,
     format_count,
@@ -470,6 +470,16 @@ OUTCOMES = {
 }
 #: These phases contain nearly all others, so their own time is left out.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
+#: Kind of a phase, in words -> color.
+PHASE_COLORS = {
+    "Dynamo": GRAY,
+    "AOTAutograd": BLUE,
+    "Inductor": PURPLE,
+    "code generation": GREEN,
+    "Triton": YELLOW,
+    "tuning": RED,
+    "other": TAN,
+}
 #: One figure shows so many phases or causes, the most expensive ones.
 SHOWN = 25
 
@@ -543,13 +553,16 @@ def draw_phases(data: Rows) -> Sketch:
         seconds[format_phase(name)] += own
         names[format_phase(name)].append(name)
     longest = sorted(seconds, key=seconds.__getitem__)[-SHOWN:]
+    kinds = {name: PHASE_KINDS.get(find_phase_kind(names[name][0]) or "", ("other",))[0] for name in longest}
     hover = {name: f"{format_seconds(seconds[name])}<br>{escape_label(', '.join(names[name]))}" for name in longest}
     return Sketch(
         "Compile time by phase",
-        [Mark("", seconds[name], name, hover[name]) for name in longest],
-        {"": {"color": BLUE}},
+        [Mark(kinds[name], seconds[name], name, hover[name]) for name in longest],
+        {kind: {"color": color} for kind, color in PHASE_COLORS.items() if kind in kinds.values()},
         "%{y}: %{customdata}<extra></extra>",
         x={"title": "seconds in the phase itself"},
+        y={"categoryorder": "array", "categoryarray": longest},
+        layout={"barmode": "overlay"},
     )
 
 

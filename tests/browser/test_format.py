@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from compilediag.events.words import PHASES, format_phase
+from compilediag.events.words import PHASES, find_phase_kind, format_phase
 from tests.browser.conftest import run_modules
 
 CASES = json.loads((Path(__file__).parents[1] / "format_cases.json").read_text())
@@ -32,7 +32,14 @@ def test_numbers_are_formatted_as_in_python(new_page):
     assert made == {kind: [text for _, text in cases] for kind, cases in CASES.items()}
 
 
-def test_phases_have_the_words_of_python(new_page):
-    names = [*PHASES, "compile_attempt_3", "pass.fuse", "_recursive_post_grad_passes", "Scheduler.fuseNodes_x"]
-    script = "([phases], names) => names.map((name) => phases.phaseLabel(name))"
-    assert run_modules(new_page(), ["dashboard/phases.js"], script, names) == list(map(format_phase, names))
+def test_phases_have_the_words_and_kinds_of_python(new_page):
+    names = [*PHASES, "compile_attempt_3", "pass.fuse", "_recursive_post_grad_passes", "Scheduler.fuseNodes_x", "gc"]
+    names += [
+        "mm_template_autotuning",
+        "addmm_template_precompiling",
+        "additional_fake_tensor_prop",
+        "no_name_of_torch",
+    ]
+    script = "([phases], names) => names.map((name) => [phases.phaseLabel(name), phases.phaseKind(name)])"
+    made = run_modules(new_page(), ["timeline/phases.js"], script, names)
+    assert made == [[format_phase(name), find_phase_kind(name)] for name in names]

@@ -291,7 +291,7 @@ def test_a_theme_that_changes_while_the_page_has_no_width_is_painted(recorded, n
       Promise.resolve().then(() => { document.body.style.display = ""; done(); });
     })"""
     page.evaluate(change, False)
-    expect_value(page, AXIS_COLOR, [0x14, 0x17, 0x1D, 255])
+    expect_value(page, AXIS_COLOR, [0x13, 0x16, 0x1C, 255])
     page.evaluate(change, True)
     expect_value(page, AXIS_COLOR, [255, 255, 255, 255])
 

@@ -13,11 +13,13 @@ FILES = [path for path in ALL_FILES if not path.startswith("vendor/")]
 #: Folder below static/ -> the folders that its files may import from.
 MAY_IMPORT = {
     "core": {"core", "vendor"},
-    "dashboard": {"core", "dashboard", "vendor"},
+    "dashboard": {"core", "dashboard", "tables", "timeline", "vendor"},
     "explorer": {"core", "explorer", "vendor"},
     "ranks": {"core", "ranks", "vendor"},
-    "vllm": {"core", "dashboard", "vendor", "vllm"},
-    "": {"", "core", "dashboard", "explorer", "ranks", "vendor", "vllm"},
+    "tables": {"core", "tables", "timeline", "vendor"},
+    "timeline": {"core", "timeline", "vendor"},
+    "vllm": {"core", "dashboard", "tables", "vendor", "vllm"},
+    "": {"", "core", "dashboard", "explorer", "ranks", "tables", "timeline", "vendor", "vllm"},
 }
 
 

@@ -1,7 +1,8 @@
 // Light or dark, as the host or the system has it, and the colors of the canvas read from the style sheet.
 
-const SURFACES = ["surface", "text", "muted", "grid", "stripe"];
-const SIGNS = ["dynamo", "aot", "inductor", "codegen", "triton", "recompile", "failed", "hit", "live", "live-fill"];
+const SURFACES = ["surface", "text", "muted", "line", "line-strong", "stripe"];
+const SIGNS = ["need", "re", "re-text", "re-soft", "re-mid", "bad", "bad-text", "bad-soft", "good", "accent", "live-fill"];
+const PHASES = ["dynamo", "aot", "inductor", "codegen", "triton", "tuning"].flatMap((kind) => [`p-${kind}`, `i-${kind}`]);
 
 // Classes of the body or the page: VS Code and marimo. VS Code's light high contrast has both of its classes.
 const LIGHT = ["vscode-high-contrast-light", "vscode-light", "light"];
@@ -72,5 +73,5 @@ export function followTheme(root, onChange) {
  */
 export function readPalette(node) {
   const style = getComputedStyle(node);
-  return Object.fromEntries([...SURFACES, ...SIGNS].map((name) => [name, style.getPropertyValue(`--cd-${name}`).trim()]));
+  return Object.fromEntries([...SURFACES, ...SIGNS, ...PHASES].map((name) => [name, style.getPropertyValue(`--cd-${name}`).trim()]));
 }

@@ -1,10 +1,11 @@
 // Written by `make docs` (docs/make_words.py) from compilediag/events/words.py; a test holds the two together.
 
 /**
- * `phases` and `codes` of the tables: name -> words. `patterns`: [pattern of the names of phases, words]. `meanings`: a
- * total, a tab, a label of a column, a mark or a kind of guard -> what it means.
- * @type {{ phases: Record<string, string>, patterns: string[][], codes: Record<string, string>,
- *   meanings: Record<string, string> }}
+ * `phases` and `codes` of the tables: name -> words. `patterns`: [pattern of the names of phases, words]. `phaseKinds`:
+ * kind of a phase -> [word, meaning]; `phaseNames`: [pattern of the whole name, kind]. `meanings`: a total, a tab, a
+ * label of a column, a mark or a kind of guard -> what it means.
+ * @type {{ phases: Record<string, string>, patterns: string[][], phaseKinds: Record<string, string[]>,
+ *   phaseNames: string[][], codes: Record<string, string>, meanings: Record<string, string> }}
  */
 export const WORDS = {
   "phases": {
@@ -54,6 +55,58 @@ export const WORDS = {
     [
       "^(_recursive_\\w+_passes|pass\\..*)$",
       "Inductor graph passes"
+    ]
+  ],
+  "phaseKinds": {
+    "dynamo": [
+      "Dynamo",
+      "Dynamo traces the Python code into a graph and writes the guards that say when it can be used."
+    ],
+    "aot": [
+      "AOTAutograd",
+      "AOTAutograd derives the graph of the backward and simplifies both graphs."
+    ],
+    "inductor": [
+      "Inductor",
+      "Inductor turns a graph into kernels: it chooses their layout and fuses operations."
+    ],
+    "codegen": [
+      "code generation",
+      "The code of the kernels is written, built by a compiler, and loaded."
+    ],
+    "triton": [
+      "Triton",
+      "Triton compiles kernels for the GPU."
+    ],
+    "tuning": [
+      "tuning",
+      "Several kernels for one operation are built and timed, and the fastest is kept."
+    ]
+  },
+  "phaseNames": [
+    [
+      "\\w+_template_(autotuning|precompiling)|benchmark_(fused_nodes|codegened_module)|collective_compute_do_bench|CachingAutotuner\\.(benchmark_all_configs|co\\w+_tuning|combo_sequential_autotune)|CUTLASSGemmTemplate\\.\\w+|cutlass_utils\\.gen_ops",
+      "tuning"
+    ],
+    [
+      "CachingAutotuner\\.slow_precompile_config|StaticAutotunerFuture\\.warm_precompile|TritonBundler\\.\\w+|reload_kernel_in_parent",
+      "triton"
+    ],
+    [
+      "code_gen|GraphLowering\\.(codegen|codegen_subgraph|compile_to_fn|compile_to_module)|Scheduler\\.codegen|(Python|Cpp)Wrapper\\w+\\.generate|generate_kernel_code_from_nodes|PyCodeCache\\.load_by_key_path|async_compile\\.\\w+|AotCodeCompiler\\.compile|aoti_\\w+|compile_file|VecISA\\.check_build|vllm\\.generate_execution_code",
+      "codegen"
+    ],
+    [
+      "compile_fx\\.<locals>\\.(fw|bw)_compiler\\w*|inductor_\\w+|compile_fx_inner|fx_codegen_and_compile|additional_fake_tensor_prop|_recursive_\\w+_passes|pass\\..+|fx\\.bucketing\\.\\w+|convert_conv_weights_to_channels_last|GraphLowering\\.run|Scheduler\\.\\w+|CacheBase\\.get_system\\.triton_key|AOTAutogradCache\\.inductor_load|CompiledArtifact\\.\\w+|after_deserialization|TranslationValidator\\.validate|FbRemoteFxGraphCache\\.\\w+|remote_fx_graph_cache_\\w+|CUDAGraphNode\\.record|cudagraphify\\.\\w+|vllm_backend|vllm\\.compile_execution_fn",
+      "inductor"
+    ],
+    [
+      "backend_compile|OutputGraph\\.call_user_compiler|entire_backward_compile|backward\\._backward_impl|create_aot_dispatcher_function|aot_\\w+|min_cut_rematerialization_partition|invoke_subgraph_trace_joint_graph",
+      "aot"
+    ],
+    [
+      "dynamo|entire_frame_compile|_compile\\.compile_inner|compile_attempt_\\d+|bytecode_\\w+|build_guards|pgo\\.\\w+|fullgraph_capture|compiler_collective|guard_collective|precompile_(build|load)_guards|insert_deferred_runtime_asserts",
+      "dynamo"
     ]
   ],
   "codes": {

@@ -12,7 +12,7 @@ import {
   MISSING,
 } from "../core/format.js";
 import { writeChange } from "./columns.js";
-import { PHASE_MEANINGS, phaseKind, phaseLabel } from "./phases.js";
+import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 import { writeSymbol } from "./tabs.js";
 /** @import { Get } from "../core/types" */
 /** @import { CollectivesRow, CompilesRow, DynamicDecisionsRow, GraphBreaksRow, KernelsRow, PhasesRow, SymbolicShapesRow } from "../core/page-types" */
@@ -49,7 +49,7 @@ export function makeCompile(get) {
   const words = joinKnown(get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null, formatClock(get("time")));
   const bars = PARTS.filter(([key]) => get(key) !== null).map(([key, label, kind]) => {
     const seconds = Number(get(key));
-    return makeBar(label, seconds, total, kind, formatSeconds(seconds), 0, PHASE_MEANINGS[kind]).node;
+    return makeBar(label, seconds, total, kind, formatSeconds(seconds), 0, PHASE_KINDS[kind][1]).node;
   });
   const facts = makeFacts([
     ...FACTS.map(([key, label]) => /** @type {[string, unknown]} */ ([label, formatFact(get(key))])),
@@ -65,8 +65,8 @@ export function makePhases(readers) {
   return readers.map((get) => {
     const [torchName, seconds] = [get("name") ?? "?", get("duration_s")];
     const label = phaseLabel(torchName);
-    const kind = phaseKind(torchName);
-    const hint = `${PHASE_MEANINGS[kind]}\ntorch calls this phase ${torchName}.`;
+    const kind = phaseKind(torchName) ?? phaseKind(get("parent") ?? "") ?? "dynamo";
+    const hint = `${PHASE_KINDS[kind][1]}\ntorch calls this phase ${torchName}.`;
     return makeBar(label, seconds, longest, kind, formatSeconds(seconds), get("depth") ?? 0, hint).node;
   });
 }

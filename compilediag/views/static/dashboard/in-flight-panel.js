@@ -2,7 +2,7 @@
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatFunction, formatPlace, formatSeconds } from "../core/format.js";
 import { setHint } from "../core/hints.js";
-import { phaseKind, phaseLabel, PHASE_MEANINGS } from "./phases.js";
+import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 /** @import { RunningCompile } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
@@ -37,7 +37,7 @@ class FlightLine {
     setText(this.what, `now: ${formatFunction(flight.function) ?? "?"}${place ? ` (${place})` : ""}`);
     setText(this.id, flight.compile_id ?? "");
     setText(this.phase, flight.phase ? phaseLabel(flight.phase) : "starting");
-    setHint(this.phase, flight.phase && describePhase(flight.phase, flight.phases ?? []));
+    setHint(this.phase, flight.phase && describePhases(flight.phases ?? []));
     setText(this.elapsed, formatSeconds(Math.floor(elapsed * 10) / 10));
     this.paintProgress(elapsed, flight.before_s ?? 0);
   }
@@ -58,11 +58,11 @@ class FlightLine {
 
 /**
  * What a phase does, and the phases that it runs in: "Inductor turns a graph into kernels ... Dynamo › Inductor".
- * @param {string} phase
  * @param {string[]} phases torch's names, the outermost first
  */
-function describePhase(phase, phases) {
-  return [PHASE_MEANINGS[phaseKind(phase)], phases.map(phaseLabel).join(" › ")].filter(Boolean).join("\n");
+function describePhases(phases) {
+  const kind = phases.map(phaseKind).findLast((each) => each !== null);
+  return [kind && PHASE_KINDS[kind][1], phases.map(phaseLabel).join(" › ")].filter(Boolean).join("\n");
 }
 
 export class InFlightPanel {

@@ -60,7 +60,7 @@ function eachTick(frame, visit) {
 /** @param {Frame} frame */
 export function drawGrid(frame) {
   const { context, height, palette } = frame;
-  context.strokeStyle = palette.grid;
+  context.strokeStyle = palette.line;
   context.beginPath();
   eachTick(frame, (x) => {
     context.moveTo(x, AXIS);

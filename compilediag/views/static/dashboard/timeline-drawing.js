@@ -1,6 +1,6 @@
 // Draws the lanes of the timeline on a canvas: names, bars, phases with their names, what is compiling now.
 import { formatPlace, formatSeconds } from "../core/format.js";
-import { phaseChoices } from "./phases.js";
+import { PHASE_KINDS, phaseLabel } from "../timeline/phases.js";
 import { AXIS, drawAxis, drawGrid, toX } from "./timeline-axis.js";
 import { drawCross, drawMarks } from "./timeline-marks.js";
 /** @import { CompileBar, Lane, PhaseBar } from "./timeline-lanes.js" */
@@ -217,7 +217,7 @@ function eachBar(frame, lane, paint) {
 function drawBars(frame, lane, y) {
   const { context, palette } = frame;
   eachBar(frame, lane, (x, wide, bar) => {
-    context.fillStyle = bar.isFailed ? palette.failed : palette.dynamo;
+    context.fillStyle = bar.isFailed ? palette.bad : palette["p-dynamo"];
     context.fillRect(x, y, Math.max(2, wide), BAR);
   });
 }
@@ -236,7 +236,7 @@ function drawPhases(frame, lane, y) {
   eachInView(frame, lit === null ? lane.phases : lane.phases.filter(({ key }) => lit.has(key)), (x, wide, phase) => {
     if (wide < 0.7) return;
     const drop = dropOf(phase);
-    context.fillStyle = palette[phase.kind];
+    context.fillStyle = palette[`p-${phase.kind}`];
     context.fillRect(x, y + drop, wide, BAR - drop);
     top.fill(painted.push(phase), Math.max(0, Math.floor(x)), Math.max(0, Math.ceil(x + wide)));
     if (wide < 4) return;
@@ -276,10 +276,10 @@ function eachWideRun(top, begin, visit) {
  */
 function drawPhaseName({ context, palette }, phase, x, wide, y) {
   context.font = SMALL;
-  const text = phaseChoices(phase.name).find((each) => context.measureText(each).width <= wide - 8);
+  const text = [phaseLabel(phase.name), PHASE_KINDS[phase.kind][0]].find((each) => context.measureText(each).width <= wide - 8);
   if (text !== undefined) {
     const drop = dropOf(phase);
-    context.fillStyle = palette[phase.kind];
+    context.fillStyle = palette[`p-${phase.kind}`];
     context.fillStyle = chooseInk(String(context.fillStyle));
     context.fillText(text, x + 4, y + drop + (BAR - drop) / 2 + 0.5);
   }
@@ -315,7 +315,7 @@ function drawOutlines(frame, lane, y) {
   eachBar(frame, lane, (x, wide, bar) => {
     const shown = Math.max(2, wide);
     if (bar.isRecompile) {
-      context.fillStyle = palette.recompile;
+      context.fillStyle = palette.re;
       context.fillRect(x, y + BAR + 1, shown, 3);
     }
     if (bar.isFailed) drawCross(context, x + shown / 2, y + BAR / 2, 4, wide < 8 ? palette.text : palette.surface);
@@ -336,7 +336,7 @@ function drawRing(frame, bar, y, dash) {
   const { context, palette } = frame;
   const x = toX(frame, bar.start);
   const wide = Math.max(2, toX(frame, bar.end) - x);
-  context.strokeStyle = dash.length ? palette.live : palette.text;
+  context.strokeStyle = dash.length ? palette.accent : palette.text;
   context.lineWidth = 2;
   context.setLineDash(dash);
   context.strokeRect(x - 2, y - 2, wide + 4, BAR + 4);
@@ -354,7 +354,7 @@ function drawFlights(frame, lane, y) {
   for (const { start } of lane.flights) {
     const x = toX(frame, start);
     const end = Math.max(x + 2, toX(frame, frame.now));
-    context.strokeStyle = palette.live;
+    context.strokeStyle = palette.accent;
     context.fillStyle = palette["live-fill"];
     context.fillRect(x, y, end - x, BAR);
     context.setLineDash([4, 3]);

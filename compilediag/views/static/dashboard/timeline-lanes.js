@@ -1,7 +1,7 @@
 // What the timeline draws: a lane per function, made from the tables. No element is touched here.
 import { lookUp } from "../core/format.js";
 import { describeFunction, keyOfFlight } from "../core/compile-groups.js";
-import { phaseKind } from "./phases.js";
+import { phaseKind } from "../timeline/phases.js";
 /** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
 /** @import { Cells, CudagraphsRow, RunningCompile } from "../core/page-types" */
 /** @import { Get } from "../core/types" */
@@ -164,8 +164,9 @@ export class TimelineLanes {
       const key = this.groups.keyOf(table, row);
       const lane = this.byCompile.get(key ?? "");
       const [start, seconds, name] = [get("time"), get("duration_s"), get("name") ?? "?"];
-      if (!lane || seconds === null) continue;
-      lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind: phaseKind(name), name, key });
+      const kind = phaseKind(name);
+      if (!lane || seconds === null || kind === null) continue;
+      lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind, name, key });
     }
     this.byFunction.forEach((lane) => lane.phases.sort((a, b) => a.depth - b.depth || a.start - b.start));
   }

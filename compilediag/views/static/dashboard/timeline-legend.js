@@ -1,7 +1,7 @@
 // What the colors and signs of the timeline mean; each explains itself in a sentence, on hover and on focus.
 import { make, setShown } from "../core/dom.js";
 import { makeTerm } from "../core/hints.js";
-import { PHASE_MEANINGS, PHASE_WORDS } from "./phases.js";
+import { PHASE_KINDS } from "../timeline/phases.js";
 
 /** @type {Record<string, [word: string, meaning: string]>} */
 const SIGNS = {
@@ -17,7 +17,7 @@ const SIGNS = {
 
 export class Legend {
   constructor() {
-    const phases = Object.entries(PHASE_WORDS).map(([kind, word]) => makeKey(kind, word, PHASE_MEANINGS[kind]));
+    const phases = Object.entries(PHASE_KINDS).map(([kind, [word, meaning]]) => makeKey(kind, word, meaning));
     /** @type {Map<string, HTMLElement>} */
     this.signs = new Map(Object.entries(SIGNS).map(([name, [word, meaning]]) => [name, makeKey(name, word, meaning)]));
     this.node = make("div", "cdiag-legend", ...phases, ...this.signs.values());

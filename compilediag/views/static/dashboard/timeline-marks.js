@@ -12,11 +12,11 @@ const APART = 2; // px: of marks of one shape that are closer, one is drawn
 
 /** @type {Record<string, {outline: Outline, size: number, face: string, edge: string}>} a negative size is upside down */
 const MARKS = {
-  hit: { outline: DIAMOND, size: 4, face: "hit", edge: "surface" },
+  hit: { outline: DIAMOND, size: 4, face: "good", edge: "surface" },
   miss: { outline: DIAMOND, size: 4, face: "surface", edge: "muted" },
-  capture: { outline: TRIANGLE, size: 4, face: "live", edge: "surface" },
-  recapture: { outline: TRIANGLE, size: 4, face: "recompile", edge: "surface" },
-  skip: { outline: TRIANGLE, size: -4, face: "surface", edge: "failed" },
+  capture: { outline: TRIANGLE, size: 4, face: "accent", edge: "surface" },
+  recapture: { outline: TRIANGLE, size: 4, face: "re", edge: "surface" },
+  skip: { outline: TRIANGLE, size: -4, face: "surface", edge: "bad" },
 };
 
 /**
@@ -50,7 +50,7 @@ export function drawMarks(frame, lane, y) {
  * @param {number} y
  */
 function drawMark({ context, palette }, shape, x, y) {
-  if (shape === "break") return drawCross(context, x, y, 3, palette.failed);
+  if (shape === "break") return drawCross(context, x, y, 3, palette.bad);
   const sign = MARKS[shape];
   if (sign === undefined) return; // A sign that this page does not know must not stop the timeline.
   const { outline, size, face, edge } = sign;

@@ -123,9 +123,9 @@ function drawBars(canvas, { lanes, scale, bounds, palette }, width) {
       if (isFailed) failed.fill(1, low, Math.max(high, low + 1));
     }
   }
-  drawRuns(context, busy, palette.aot, 6, HEIGHT - 14);
-  drawRuns(context, again, palette.recompile, HEIGHT - 7, 3);
-  drawRuns(context, failed, palette.failed, 2, 3);
+  drawRuns(context, busy, palette.need, 6, HEIGHT - 14);
+  drawRuns(context, again, palette.re, HEIGHT - 7, 3);
+  drawRuns(context, failed, palette.bad, 2, 3);
 }
 
 /**

@@ -1,6 +1,6 @@
 // What the timeline says in words: the lines of its tooltip, and what a compile was.
 import { formatAmount, formatClock, formatPlace, formatSeconds, lookUp } from "../core/format.js";
-import { PHASE_WORDS, phaseLabel } from "./phases.js";
+import { PHASE_KINDS, phaseLabel } from "../timeline/phases.js";
 /** @import { Get } from "../core/types" */
 /** @import { CompilesRow } from "../core/page-types" */
 /** @import { FlightBar, Lane, Mark } from "./timeline-lanes.js" */
@@ -42,7 +42,7 @@ export function nameCompile(get) {
  */
 export function describePhases(get) {
   const known = PARTS.filter(([column]) => get(column) !== null);
-  return known.map(([column, kind]) => `${PHASE_WORDS[kind]} ${formatSeconds(Number(get(column)))}`).join(", ");
+  return known.map(([column, kind]) => `${PHASE_KINDS[kind][0]} ${formatSeconds(Number(get(column)))}`).join(", ");
 }
 
 /**
