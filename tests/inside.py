@@ -4,6 +4,11 @@ Tests look inside of the package here only.
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import re
+import zlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -52,6 +57,8 @@ __all__ = [
     "main",
     "make_record",
     "probe_all",
+    "read_page",
+    "read_page_data",
     "read_rank",
     "recorder_module",
     "session_writer",
@@ -73,6 +80,20 @@ error_listeners = own_errors.listeners
 to_page_json = dumps
 #: Ends every watch, whatever has begun it.
 end_recordings = active_recording.end_all
+#: The data in the file of a report or a comparison.
+_ISLAND = re.compile(r'(?<=id="cdiag-data">)[^<]*')
+
+
+def read_page_data(path: str | os.PathLike[str]) -> Any:
+    """The data in the file of a report or a comparison."""
+    found = _ISLAND.search(Path(path).read_text())
+    assert found is not None
+    return json.loads(zlib.decompress(base64.b64decode(found[0])))
+
+
+def read_page(path: str | os.PathLike[str]) -> str:
+    """The file of a report or a comparison, with its data as JSON that can be searched."""
+    return _ISLAND.sub(lambda _: dumps(read_page_data(path)), Path(path).read_text())
 
 
 def main(arguments: Collection[str]) -> int:

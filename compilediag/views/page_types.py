@@ -87,6 +87,14 @@ class TotalsDict(TypedDict):
     vllm_s: float
 
 
+class LeftOut(TypedDict):
+    """What a report leaves out: rows (table -> how many) of so many `compiles` `of` all."""
+
+    compiles: int
+    of: int
+    rows: dict[str, int]
+
+
 class PageMeta(TypedDict):
     """The session as a whole. `schema` is the version of the patch format; times are in ms since 1970.
 
@@ -106,6 +114,7 @@ class PageMeta(TypedDict):
     command: str | None
     device: str | None
     redacted: bool
+    left_out: NotRequired[LeftOut]
 
 
 class RunningCompile(TypedDict):
@@ -615,8 +624,17 @@ class PagePatch(PatchParts):
     part: NotRequired[int]
 
 
-class PackedPatch(PagePatch):
-    """The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`."""
+#: A column of a table in a report. `numbers` and `times` (us) are the first one and differences, a number among `texts`
+#: is a position in `strings`.
+class PackedColumn(TypedDict, total=False):
+    cells: list[Any]
+    numbers: list[int]
+    times: list[int]
+    texts: list[Any]
 
-    strings: NotRequired[list[str]]
-    packed: NotRequired[dict[str, list[int]]]
+
+class PackedPatch(PagePatch):
+    """The patch of a report: the columns of its tables instead of rows."""
+
+    tables: dict[str, list[PackedColumn]]
+    strings: list[str]

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..diagnosis.diff import Change
 from ..storage.data import SessionData
@@ -19,7 +19,7 @@ from ..storage.texts import inflate
 from ..system.files import HTML_PAGE, check_output, make_absolute, write_file
 from . import esm
 from .model import ViewModel, dumps
-from .page_types import PagePanel, PagePatch, PageRow, StoredText
+from .page_types import Cell, LeftOut, PackedColumn, PageColumn, PagePanel, PagePatch, PageRow, StoredText
 
 #: Bytes of base64 for the texts of graphs, guards and code. The longest are cut, and the page says so.
 TEXT_BUDGET = 2_500_000
@@ -40,7 +40,7 @@ PAGE = """<!doctype html>
 <body>
 <noscript>{no_script}</noscript>
 <main id="cdiag-report"></main>
-<script type="application/json" id="cdiag-data">{data}</script>
+<script type="text/plain" id="cdiag-data">{data}</script>
 <script type="module">
 {script}</script>
 </body>
@@ -63,25 +63,32 @@ def write_report(data: SessionData, path: str | os.PathLike[str], redact: bool =
 def render_report(snapshot: PagePatch) -> str:
     """The report of a view model's snapshot, as HTML."""
     title = f"compilediag: {snapshot['meta'].get('title') or 'session'}"
-    return render_page(title, "report.js", pack_patch(snapshot), NO_SCRIPT)
+    return render_page(title, "report.js", fit_patch(snapshot), NO_SCRIPT)
 
 
-def render_page(title: str, entry: str, data: Any, no_script: str) -> str:
-    """HTML that the browser's module `entry` draws from `data`. `no_script` is HTML for browsers without scripts."""
+def render_page(title: str, entry: str, data: str, no_script: str) -> str:
+    """HTML that the module `entry` draws from encoded data. `no_script` is HTML for browsers without scripts."""
     return PAGE.format(
         policy=POLICY,
         title=html.escape(title),
         style=esm.join_styles(esm.PAGE_STYLE),
-        data=dumps(data),
+        data=data,
         script=esm.join_modules(entry),
         no_script=no_script,
     )
 
 
-# A text that many cells have is stored once, and similar texts are compressed together: recompiles of one function
-# repeat file names and guards, and their graphs differ in one number. `unpackPatch` in `static/core/page-data.js` reads
-# what `pack_patch` makes.
+# The data of a page is deflated JSON in base64, in which similar values are next to each other: the cells of a table by
+# columns, times and ids as differences, and a text that many cells have once. `readPage` in `static/core/page-data.js`
+# reads it.
 
+#: Bytes of a page's data at most. The page's own modules and styles are half a megabyte.
+MAX_DATA = 9_000_000
+#: Tables that describe single compiles. A report that would be too large has their rows for the compiles that took
+#: longest.
+DETAILS = ("phases", "guard_failures", "cache_lookups", "kernels", "artifacts", "symbolic_shapes")
+#: So many of them are tried next if their number was estimated too high.
+SMALLER = 0.85
 #: Shorter texts stay in their cells: a number in their place saves nothing.
 MIN_CHARS = 6
 #: Longer texts, in bytes, are not compressed together with others.
@@ -90,38 +97,101 @@ MAX_PACKED = 16 << 20
 BLOCK_CHARS, BLOCK_TEXTS = 400_000, 64
 
 
+def fit_patch(patch: PagePatch, limit: int = MAX_DATA) -> str:
+    """The data of a patch, without details of as many compiles as its limit demands. `meta` says what is left out."""
+    packed = encode_data(pack_patch(patch))
+    if len(packed) <= limit:
+        return packed
+    ranked = _rank_compiles(patch)
+    least = encode_data(pack_patch(leave_out(patch, ranked, 0)))
+    count = len(ranked) * (limit - len(least)) // max(1, len(packed) - len(least))
+    while len(packed) > limit and count > 0:
+        packed = encode_data(pack_patch(leave_out(patch, ranked, count)))
+        count = int(SMALLER * count)
+    return packed if len(packed) <= limit else least
+
+
+def _rank_compiles(patch: PagePatch) -> list[str]:
+    """The keys of all compiles, those that took longest first."""
+    at = {column["name"]: number for number, column in enumerate(patch["columns"]["compiles"])}
+    rows = patch.get("rows", {}).get("compiles", [])
+    ordered = sorted(rows, key=lambda row: -(row[at["duration_s"]] or 0.0))
+    return list(dict.fromkeys(row[at["compile_key"]] for row in ordered))
+
+
+def leave_out(patch: PagePatch, ranked: Sequence[str], count: int) -> PagePatch:
+    """The patch without the details of all compiles but the first `count` of `ranked`."""
+    gone = set(ranked[count:])
+    rows, texts = dict(patch["rows"]), dict(patch.get("texts", {}))
+    counts: dict[str, int] = {}
+    for table in DETAILS:
+        at = next(n for n, column in enumerate(patch["columns"][table]) if column["name"] == "compile_key")
+        kept = [row for row in rows.get(table, ()) if row[at] not in gone]
+        if less := len(rows.get(table, ())) - len(kept):
+            counts[table], rows[table] = less, kept
+    if "artifacts" in counts:
+        shown = {str(row[0]) for row in rows["artifacts"]}
+        # A text that several artifacts have is with the first of them.
+        shown |= {str(text["same"]) for artifact, text in texts.items() if artifact in shown and "same" in text}
+        texts = {artifact: text for artifact, text in texts.items() if artifact in shown}
+    left_out: LeftOut = {"compiles": len(gone), "of": len(ranked), "rows": counts}
+    return {**patch, "rows": rows, "texts": texts, "meta": {**patch["meta"], "left_out": left_out}}
+
+
+def encode_data(data: Any) -> str:
+    """The data of a page as a text that is safe inside a script element."""
+    return base64.b64encode(zlib.compress(dumps(data).encode(), 6)).decode()
+
+
 def pack_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The same patch with smaller `rows` and `texts`, and the parts `strings` and `packed` that the cells refer to."""
-    rows, strings, packed = pack_rows(patch.get("rows", {}))
-    return {**patch, "rows": rows, "strings": strings, "packed": packed, "texts": pack_texts(patch.get("texts", {}))}
+    """The same patch with `tables` and `strings` instead of `rows`, and with smaller `texts`."""
+    rest = {name: part for name, part in patch.items() if name != "rows"}
+    tables, strings = pack_tables(patch.get("rows", {}), patch.get("columns", {}))
+    return {**rest, "tables": tables, "strings": strings, "texts": pack_texts(patch.get("texts", {}))}
 
 
-def pack_rows(
-    tables: Mapping[str, Sequence[PageRow]],
-) -> tuple[dict[str, list[PageRow]], list[str], dict[str, list[int]]]:
-    """(rows, strings, table -> the columns that refer to strings by their position)."""
-    packed = {table: _find_text_columns(rows) for table, rows in tables.items()}
+def pack_tables(
+    tables: Mapping[str, Sequence[PageRow]], columns: Mapping[str, Sequence[PageColumn]]
+) -> tuple[dict[str, list[PackedColumn]], list[str]]:
+    """(table -> its packed columns, the texts that they name by their positions)."""
+    cells = {table: [list(column) for column in zip(*rows, strict=True)] for table, rows in tables.items()}
+    texts = {table: [_is_text(column) for column in listed] for table, listed in cells.items()}
     counts = Counter(
-        cell for table, rows in tables.items() for row in rows for at in packed[table] if (cell := row[at]) is not None
+        cell
+        for table, listed in cells.items()
+        for column, is_text in zip(listed, texts[table], strict=True)
+        if is_text
+        for cell in column
+        if cell is not None
     )
     strings = [text for text, count in counts.items() if count > 1 and len(text) >= MIN_CHARS]
-    numbers = {text: number for number, text in enumerate(strings)}
+    numbers: dict[Any, int] = {text: number for number, text in enumerate(strings)}
 
-    def pack_row(row: PageRow, columns: Sequence[int]) -> PageRow:
-        cells = row[:]
-        for at in columns:
-            cells[at] = numbers.get(cells[at], cells[at])
-        return cells
+    def pack_column(column: list[Cell], is_text: bool, is_time: bool) -> PackedColumn:
+        if is_text:
+            return {"texts": [numbers.get(cell, cell) for cell in column]}
+        if is_time and all(isinstance(cell, float) for cell in column):
+            return {"times": _subtract([round(cast(float, cell) * 1000) for cell in column])}
+        if all(type(cell) is int for cell in column):
+            return {"numbers": _subtract(cast(list[int], column))}
+        return {"cells": column}
 
-    small = {table: [pack_row(row, packed[table]) for row in rows] for table, rows in tables.items()}
-    return small, strings, {table: columns for table, columns in packed.items() if columns}
+    packed = {}
+    for table, listed in cells.items():
+        times = {at for at, column in enumerate(columns.get(table, ())) if column["type"] == "time"}
+        packed[table] = [pack_column(column, texts[table][at], at in times) for at, column in enumerate(listed)]
+    return packed, strings
 
 
-def _find_text_columns(rows: Sequence[PageRow]) -> list[int]:
-    """The columns of which every cell is a text or missing, and one is a text."""
-    width = min((len(row) for row in rows), default=0)
-    kinds = ({type(row[at]) for row in rows} for at in range(width))
-    return [at for at, found in enumerate(kinds) if str in found and found <= {str, type(None)}]
+def _is_text(column: Sequence[Cell]) -> bool:
+    """True if every cell is a text or missing, and one is a text."""
+    kinds = set(map(type, column))
+    return str in kinds and kinds <= {str, type(None)}
+
+
+def _subtract(numbers: Sequence[int]) -> list[int]:
+    """The first number, and by how much each other one is larger than the one before it."""
+    return [after - before for before, after in zip([0, *numbers], numbers, strict=False)]
 
 
 def pack_texts(texts: Mapping[str, StoredText]) -> dict[str, Any]:
@@ -200,7 +270,9 @@ def write_comparison(
         "panels": [panel for panel in panels if panel["rows"]],
         "gaps": list(gaps),
     }
-    write_file(target, render_page("compilediag diff", "diff.js", data, f"<pre>{html.escape(summary)}</pre>"))
+    write_file(
+        target, render_page("compilediag diff", "diff.js", encode_data(data), f"<pre>{html.escape(summary)}</pre>")
+    )
     return target
 
 

@@ -7,6 +7,7 @@ import torch
 
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
+from tests.inside import read_page_data
 from tests.live import programs
 
 HOSTILE = ["a\ud800b", "nul\0byte", "\u2028\u2029", "</script><script>alert(1)</script>", "\u202e", "'\"\\\n\r\t", ""]
@@ -52,9 +53,10 @@ def test_hostile_values_and_names_are_recorded_and_shown(tmp_path, text):
     assert len(session.recompiles) == 1
     assert session.recompiles["guard_source"].tolist() == ["key"]
     assert session.recompiles["actual"].notna().all()
-    page = session.report(tmp_path / "report.html").read_text()
-    data = page.partition('<script type="application/json"')[2].partition(">")[2].partition("</script>")[0]
-    assert data.isascii() and "<" not in data and page.count("</script>") == 2
+    path = session.report(tmp_path / "report.html")
+    data = path.read_text().partition('id="cdiag-data">')[2].partition("</script>")[0]
+    assert data.isascii() and "<" not in data and path.read_text().count("</script>") == 2
+    assert read_page_data(path)["tables"]["recompiles"]
     assert {row["reason"] for row in programs.at_work(session).values()} == {None}
     assert session.summary().encode()
 

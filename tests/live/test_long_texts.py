@@ -49,6 +49,7 @@ RECOMPILE = """
 import json, os, sys, tempfile
 import torch
 import compilediag as cd
+from tests.inside import read_page
 
 length, detail = int(sys.argv[1]), sys.argv[2]
 word = "w" * length
@@ -72,7 +73,7 @@ with tempfile.TemporaryDirectory() as folder, cd.watch(os.path.join(folder, "s.c
         f(torch.ones(2), word + str(n))
     session.flush()
     print(json.dumps({"recompiles": len(session.recompiles), "summary": len(session.summary()),
-                      "plan": len(str(session.plan())), "page": len(session.report(folder + "/r.html").read_text())}))
+                      "plan": len(str(session.plan())), "page": len(read_page(session.report(folder + "/r.html")))}))
 """
 
 

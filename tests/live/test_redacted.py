@@ -12,7 +12,7 @@ from torch._dynamo.utils import CompilationMetrics
 
 import compilediag as cd
 from compilediag.events import BY_TABLE
-from tests.inside import main
+from tests.inside import main, read_page
 from tests.live.secret_program import SECRETS, find_leaks, run_program
 from tests.unit.session_builder import page_of
 
@@ -46,18 +46,18 @@ def make_views(recorded, folder, redact):
     _, session, report = recorded
     views = {
         "page": json.dumps(page_of(session, redact=redact)),
-        "report": session.report(folder / f"report-{redact}.html", redact=redact).read_text(),
+        "report": read_page(session.report(folder / f"report-{redact}.html", redact=redact)),
         "Markdown": session.export(folder / f"{redact}.md", "markdown", redact=redact).read_text(),
     }
     options = ["--redact"] if redact else []
     assert main(["report", str(session.path), "-o", str(folder / "cli.html"), *options]) == 0
-    views["compilediag report"] = (folder / "cli.html").read_text()
+    views["compilediag report"] = read_page(folder / "cli.html")
     options = [] if redact else ["--no-redact"]
     markdown = ["export", str(session.path), "--format", "markdown", "-o", str(folder / "cli.md"), *options]
     assert main(markdown) == 0
     views["compilediag export"] = (folder / "cli.md").read_text()
     if redact and report is not None:
-        views["compilediag run --report"] = report.read_text()
+        views["compilediag run --report"] = read_page(report)
     return views
 
 

@@ -34,7 +34,7 @@ def list_views(path, folder):
         "page": lambda: [page_text(load(path))],
         "redacted_page": lambda: [page_text(load(path), redact=True)],
         "record": lambda: list(inside.make_record(session).values()),
-        "report": lambda: [session.report(folder / "report.html").read_text()],
+        "report": lambda: [inside.read_page(session.report(folder / "report.html"))],
         "diff": lambda: _show_diff(diff(session, session), folder),
         "check": lambda: [run_command("check", path, "--max-recompiles", "0", "--no-silent-eager", "--baseline", path)],
         "warmup": lambda: [session.warmup(folder / "warmup.py").read_text()],
@@ -76,7 +76,12 @@ def _explain_misses(session):
 
 
 def _show_diff(found, folder):
-    return [found.summary(), str(found.frame), found._repr_html_(), found.report(folder / "diff.html").read_text()]
+    return [
+        found.summary(),
+        str(found.frame),
+        found._repr_html_(),
+        inside.read_page(found.report(folder / "diff.html")),
+    ]
 
 
 def _read_texts(session):

@@ -7,7 +7,7 @@ import pytest
 import compilediag as cd
 from compilediag.diagnosis import FEEDS
 from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
-from tests.inside import main
+from tests.inside import main, read_page
 
 from .log_builder import compile_, golden, metrics, reasons, start, string
 from .tables_builder import FORWARD, SECOND, recompile
@@ -115,7 +115,7 @@ def test_the_diff_of_logs_as_frame_text_and_page(logs, tmp_path):
     assert found.frame["kind"].tolist() == ["recompile", "compile"] and found.frame["worse"].all()
     assert [*found.frame["evidence_after"].map(len)] == [1, 2]
     assert "compiles 1 -> 2, recompiles 0 -> 1" in found.summary() and "for n (value): 0 -> 1" in found.summary()
-    page = found.report(tmp_path / "diff.html").read_text()
+    page = read_page(found.report(tmp_path / "diff.html"))
     assert "default-src 'none'" in page and '"label":"Recompiles by cause"' in page
     assert "for n (value): 0 -&gt; 1" in page, "it is there as text where no script runs"
 
@@ -132,7 +132,7 @@ def test_names_of_functions_are_text_on_the_page(tmp_path):
     log = tmp_path / "a.log"
     log.write_text(metrics(co_name="<script>alert(1)</script>"))
     (tmp_path / "b.log").write_text(string())
-    page = cd.diff(tmp_path / "b.log", log).report(tmp_path / "d.html").read_text()
+    page = read_page(cd.diff(tmp_path / "b.log", log).report(tmp_path / "d.html"))
     assert "<script>" not in page and page.count("<script") == 2
     assert "&lt;script&gt;alert(1)" in page and "\\u003cscript\\u003ealert(1)" in page
 

@@ -19,7 +19,7 @@ from compilediag.events import (
     StackFrame,
     SymbolicShape,
 )
-from tests.inside import main
+from tests.inside import main, read_page
 
 from .session_builder import page_of, saved
 
@@ -391,7 +391,7 @@ def test_no_other_file_of_the_owner_is_shown(tmp_path, monkeypatch):
         session = load(saved(folder, *name_file(rows, file, line, code)).path)
         assert session.plan().patch() is None, (file, line, code)
         assert SECRET not in json.dumps(page_of(session)), (file, line, code)
-    assert SECRET not in session.report(folder / "report.html").read_text()
+    assert SECRET not in read_page(session.report(folder / "report.html"))
 
 
 def test_the_whole_line_of_a_file_of_the_program_is_enough(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 import compilediag
 from compilediag.diagnosis import diagnose
 from compilediag.system import plugins
+from tests.inside import read_page
 from tests.unit.sample_plugin import on_the_path
 from tests.unit.session_builder import page_of, saved
 from tests.unit.tables_builder import changes, compiled, tables
@@ -127,4 +128,4 @@ def test_a_process_with_the_package_on_its_path_says_what_failed_and_shows_the_p
     text = " ".join(run.stdout.split())
     assert "Not collected: rule broken of sample-plugin, a plug-in: it failed" in text
     assert "{'name': 'rule missing of sample-plugin', 'status': 'failed', 'reason': \"ModuleNotFoundError" in text
-    assert '"panel:by_function"' in report.read_text()
+    assert '"panel:by_function"' in read_page(report)

@@ -1,20 +1,24 @@
 """A report has the same rows and texts as the live page, in a fraction of the size."""
 
 import base64
+import itertools
 import json
-import re
 import zlib
+from dataclasses import replace
 
-from compilediag.events import Artifact, Compile, GuardFailure, Recompile
-from compilediag.views.report import TEXT_BUDGET, pack_patch, render_report
-from tests.inside import ViewModel
-from tests.unit.session_builder import saved
+from compilediag.events import Artifact, Compile, GuardFailure, Phase, Recompile
+from compilediag.views.report import DETAILS, TEXT_BUDGET, fit_patch, pack_patch
+from tests.browser.many_events import many_events
+from tests.inside import ViewModel, read_page_data
+from tests.unit.session_builder import SECOND, put, recording, saved
+from tests.unit.tables_builder import add_keys
 
 FILE = "/home/ada/project/training/model.py"
 CODE = "return torch.softmax(self.second(hidden) * self.step, dim=-1)"
 HINT = "(HINT: torch.compile considers integer attributes of the nn.Module to be static. " * 4
 RECOMPILES, ENTRIES = 300, 8
-MAX_REPORT = 3_000_000
+MAX_REPORT = 1_500_000
+COMPILES, MAX_MANY = 20_000, 4_000_000
 
 
 def make_storm(count):
@@ -38,18 +42,31 @@ def make_storm(count):
         yield Compile(**own, function="forward", file=FILE, line=40, trigger="dynamo", duration_s=0.1, outcome="ok")
 
 
-def read_island(page):
-    return json.loads(re.search(r'id="cdiag-data">(.*?)</script>', page)[1])
+def unpack_column(column, strings):
+    if "texts" in column:
+        return [strings[cell] if isinstance(cell, int) else cell for cell in column["texts"]]
+    numbers = list(itertools.accumulate(column.get("numbers") or column.get("times") or ()))
+    return column.get("cells") or ([number / 1000 for number in numbers] if "times" in column else numbers)
 
 
-def unpack_rows(patch):
+def unpack_rows(packed):
+    """table -> rows; times are in ms."""
+    columns = {t: [unpack_column(c, packed["strings"]) for c in listed] for t, listed in packed["tables"].items()}
+    return {table: [list(cells) for cells in zip(*listed, strict=True)] for table, listed in columns.items()}
+
+
+def round_times(patch):
+    """The rows of a patch as JSON has them, with times in whole us."""
     rows = json.loads(json.dumps(patch["rows"]))
-    for table, columns in patch["packed"].items():
-        for row in rows[table]:
-            for at in columns:
-                if isinstance(row[at], int):
-                    row[at] = patch["strings"][row[at]]
+    for table, listed in rows.items():
+        times = [at for at, column in enumerate(patch["columns"].get(table, ())) if column["type"] == "time"]
+        for row in listed:
+            row[:] = [round(cell * 1000) / 1000 if at in times and cell else cell for at, cell in enumerate(row)]
     return rows
+
+
+def decode(text):
+    return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def read_text(texts, event_id):
@@ -65,30 +82,78 @@ def read_text(texts, event_id):
 def test_a_session_of_300_recompiles_has_a_small_report_with_every_row_and_text(tmp_path):
     session = saved(tmp_path, *make_storm(RECOMPILES))
     snapshot = ViewModel(session.data, text_budget=TEXT_BUDGET).snapshot()
-    page = render_report(snapshot)
-    assert len(page.encode()) <= MAX_REPORT
-    packed = read_island(page)
-    assert unpack_rows(packed) == json.loads(json.dumps(snapshot["rows"]))
-    assert len(packed["rows"]["guard_failures"]) == sum(min(n, ENTRIES) for n in range(RECOMPILES))
+    path = session.report(tmp_path / "report.html")
+    assert path.stat().st_size <= MAX_REPORT
+    packed = read_page_data(path)
+    assert unpack_rows(packed) == round_times(snapshot)
+    assert len(unpack_rows(packed)["guard_failures"]) == sum(min(n, ENTRIES) for n in range(RECOMPILES))
     assert set(packed["texts"]) == set(snapshot["texts"]) and len(packed["texts"]) == 2 * RECOMPILES
     whole = [event_id for event_id, entry in snapshot["texts"].items() if not entry.get("cut")]
     assert len(whole) > RECOMPILES
     for event_id in [*whole[:3], *whole[-3:], *whole[100:110]]:
         assert read_text(packed["texts"], event_id) == session.artifact(int(event_id))
-    others = {"rows", "texts", "strings", "packed"}
+    others = {"rows", "texts", "strings", "tables"}
     assert {k: v for k, v in packed.items() if k not in others} == {
         k: v for k, v in json.loads(json.dumps(snapshot)).items() if k not in others
     }
 
 
-def test_only_columns_of_texts_refer_to_strings_and_single_texts_stay_in_their_cells():
-    rows = {
-        "t": [[1, "a long text", None, 5, [1]], [2, "a long text", "only here", "7", None], [3, "ab", None, 5, None]]
+def test_a_column_is_stored_as_its_cells_allow():
+    rows = [[3, 2.5, "a long text", None, 5], [4, 4.0, "a long text", "only here", None], [6, 4.0, "ab", None, 5]]
+    columns = [{"type": kind} for kind in ("id", "time", "text", "text", "int")]
+    packed = pack_patch({"rows": {"t": rows}, "columns": {"t": columns}})
+    assert packed["strings"] == ["a long text"]
+    assert packed["tables"]["t"] == [
+        {"numbers": [3, 1, 2]},
+        {"times": [2500, 1500, 0]},
+        {"texts": [0, 0, "ab"]},
+        {"texts": [None, "only here", None]},
+        {"cells": [5, None, 5]},
+    ]
+    assert unpack_rows(packed) == {"t": rows}
+
+
+def test_a_report_of_twenty_thousand_compiles_is_small_and_complete(tmp_path):
+    session, recorder, _ = recording(tmp_path)
+    events = many_events(5 * COMPILES, SECOND)
+    while some := tuple(itertools.islice(events, 5_000)):
+        put(recorder, *(add_keys(event) for event in some))
+        recorder.flush()
+    path = session.report(tmp_path / "report.html")
+    recorder.close()
+    assert path.stat().st_size <= MAX_MANY
+    data = read_page_data(path)
+    assert "left_out" not in data["meta"]
+    assert len(data["tables"]["compiles"][0]["numbers"]) == COMPILES
+
+
+def test_what_does_not_fit_is_left_out_of_the_shortest_compiles(tmp_path):
+    items = []
+    for n, event in enumerate(item for item in make_storm(60) if not isinstance(item, tuple)):
+        own = {"time_ns": event.time_ns, "compile_id": event.compile_id, "compile_key": event.compile_key}
+        items.append(replace(event, duration_s=float(n % 101)) if isinstance(event, Compile) else event)
+        if isinstance(event, Compile):
+            items += [Phase(**own, name=f"phase {n} {m}", duration_s=0.001 * n) for m in range(10)]
+    session = saved(tmp_path, *items)
+    snapshot = ViewModel(session.data).snapshot()
+    everything, nothing = fit_patch(snapshot), fit_patch(snapshot, 1)
+    limit = (len(everything) + len(nothing)) // 2
+    text = fit_patch(snapshot, limit)
+    assert len(nothing) < len(text) <= limit
+    everything, packed = decode(everything), decode(text)
+    assert decode(nothing)["meta"]["left_out"]["compiles"] == 60
+    less = packed["meta"]["left_out"]
+    rows, whole = unpack_rows(packed), unpack_rows(everything)
+    gone = {table: len(whole[table]) - len(rows[table]) for table in whole if len(whole[table]) > len(rows[table])}
+    assert less == {"compiles": less["compiles"], "of": 60, "rows": gone} and 0 < less["compiles"] < 60
+    assert set(gone) == {"phases", "guard_failures"} <= set(DETAILS)
+    at = {
+        name: [c["name"] for c in packed["columns"]["compiles"]].index(name) for name in ("compile_key", "duration_s")
     }
-    packed = pack_patch({"rows": rows})
-    assert packed["strings"] == ["a long text"] and packed["packed"] == {"t": [1, 2]}
-    assert packed["rows"]["t"] == [[1, 0, None, 5, [1]], [2, 0, "only here", "7", None], [3, "ab", None, 5, None]]
-    assert unpack_rows(packed) == rows
+    ordered = sorted(rows["compiles"], key=lambda row: -row[at["duration_s"]])
+    kept = {row[at["compile_key"]] for row in ordered[: 60 - less["compiles"]]}
+    phase_key = [column["name"] for column in packed["columns"]["phases"]].index("compile_key")
+    assert {row[phase_key] for row in rows["phases"]} == kept
 
 
 def test_a_damaged_text_stays_as_it_is():

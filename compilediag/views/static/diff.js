@@ -2,7 +2,7 @@
 import { CompileGroups } from "./core/compile-groups.js";
 import { make, makeSearch, setShown } from "./core/dom.js";
 import { Hints } from "./core/hints.js";
-import { findRoot, readPageData } from "./core/page-data.js";
+import { openPage } from "./core/page-data.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
 import { tabName } from "./dashboard/columns.js";
@@ -90,4 +90,4 @@ class DiffPage {
   }
 }
 
-new DiffPage(findRoot(), readPageData());
+void openPage((root, data) => new DiffPage(root, data));

@@ -1,5 +1,7 @@
 // What an offline page carries: an element to draw in, and its data.
-/** @import { PackedPatch, Patch, StoredText } from "./page-types" */
+/** @import { PackedColumn, PackedPatch, Patch, StoredText } from "./page-types" */
+
+const TOO_OLD = "This file needs Chrome or Edge 80, Firefox 113 or Safari 16.4, or a later version of them.";
 
 /** @param {string} id */
 function findElement(id) {
@@ -8,39 +10,65 @@ function findElement(id) {
   return element;
 }
 
-/** The element that the page is drawn in. */
-export function findRoot() {
-  return findElement("cdiag-report");
-}
-
-/** The data of the page, from the JSON that is in it. */
-export function readPageData() {
-  return JSON.parse(findElement("cdiag-data").textContent ?? "null");
+/**
+ * Reads the data of the page, which is deflated JSON in base64, and shows it in the element for it.
+ * @param {(root: HTMLElement, data: any) => void} show
+ */
+export async function openPage(show) {
+  const root = findElement("cdiag-report");
+  if (typeof DecompressionStream === "undefined") root.textContent = TOO_OLD;
+  else show(root, JSON.parse(await inflateText(findElement("cdiag-data").textContent ?? "")));
 }
 
 /**
- * The patch of a report, as compilediag/views/report.py packs it: a cell can be the number of a text.
+ * The patch of a report, as compilediag/views/report.py packs it: tables by columns.
  * @param {PackedPatch} packed
  * @returns {Patch}
  */
-export function unpackPatch({ strings = [], packed = {}, ...patch }) {
-  for (const [table, columns] of Object.entries(packed)) {
-    for (const row of patch.rows?.[table] ?? []) {
-      for (const at of columns) if (typeof row[at] === "number") row[at] = strings[row[at]];
-    }
-  }
+export function unpackPatch({ tables, strings, ...patch }) {
+  const rows = Object.entries(tables).map(([name, columns]) => [name, unpackRows(columns, strings)]);
   const texts = patch.texts ?? {};
   for (const text of Object.values(texts)) if (text.in !== undefined) text.z = texts[text.in].z;
-  return patch;
+  return { ...patch, rows: Object.fromEntries(rows) };
 }
 
 /**
- * The text of an artifact: base64 of zlib-deflated UTF-8, alone or as a part of a block.
+ * @param {PackedColumn[]} packed
+ * @param {string[]} strings
+ */
+function unpackRows(packed, strings) {
+  const columns = packed.map((column) => unpackColumn(column, strings));
+  return (columns[0] ?? []).map((_, i) => columns.map((column) => column[i]));
+}
+
+/**
+ * @param {PackedColumn} packed
+ * @param {string[]} strings
+ * @returns {any[]}
+ */
+function unpackColumn({ numbers, times, texts, cells = [] }, strings) {
+  if (texts) return texts.map((cell) => (typeof cell === "number" ? strings[cell] : cell));
+  let sum = 0;
+  if (numbers) return numbers.map((more) => (sum += more));
+  return times ? times.map((more) => (sum += more) / 1000) : cells;
+}
+
+/**
+ * The text of an artifact: alone or as a part of a block.
  * @param {StoredText} stored
  */
 export async function inflate(stored) {
-  const packed = Uint8Array.from(atob(stored.z ?? ""), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const text = await new Response(stream).text();
+  const text = await inflateText(stored.z ?? "");
   return stored.slice ? text.slice(...stored.slice) : text;
+}
+
+/**
+ * The text that is in base64 of zlib-deflated UTF-8.
+ * @param {string} base64
+ */
+function inflateText(base64) {
+  const letters = atob(base64);
+  const packed = new Uint8Array(letters.length);
+  for (let i = 0; i < packed.length; i += 1) packed[i] = letters.charCodeAt(i);
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
 }

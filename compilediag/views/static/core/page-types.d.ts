@@ -59,6 +59,14 @@ export interface Meta {
   command: string | null;
   device: string | null;
   redacted: boolean;
+  left_out?: LeftOut;
+}
+
+/** What a report leaves out: rows (table -> how many) of so many `compiles` `of` all. */
+export interface LeftOut {
+  compiles: number;
+  of: number;
+  rows: Record<string, number>;
 }
 
 /** Counts and seconds of a session. None is a number that was not collected.
@@ -446,7 +454,7 @@ export interface Search {
   error: string;
 }
 
-/** The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`. */
+/** The patch of a report: the columns of its tables instead of rows. */
 export interface PackedPatch {
   columns?: Record<string, Column[]>;
   feeds?: Record<string, string[]>;
@@ -469,8 +477,15 @@ export interface PackedPatch {
   seq: number;
   reset?: boolean;
   part?: number;
-  strings?: string[];
-  packed?: Record<string, number[]>;
+  tables: Record<string, PackedColumn[]>;
+  strings: string[];
+}
+
+export interface PackedColumn {
+  cells?: any[];
+  numbers?: number[];
+  times?: number[];
+  texts?: any[];
 }
 
 /** All of one function in one process. */

@@ -1,6 +1,6 @@
 // The head of a report: when and where the session was recorded, of what, and with which versions.
-import { make } from "./dom.js";
-import { formatClock, formatDate, formatSeconds } from "./format.js";
+import { formatClock, formatCode, formatCount, formatDate, formatSeconds } from "./format.js";
+import { html } from "./view.js";
 /** @import { Meta } from "./page-types" */
 
 const ABSENT = "not recorded";
@@ -32,12 +32,28 @@ function describeVersions({ torch, python, compilediag }) {
   return known.filter(Boolean).join(", ") || null;
 }
 
-/** @param {Partial<Meta>} meta */
-export function makeReportHeader(meta) {
-  const cells = listFacts(meta).map(([name, value]) => {
-    const text = make("dd", value === null ? "is-absent" : "", value ?? ABSENT);
-    return make("div", "", make("dt", "", name), text);
-  });
-  const title = meta.title ? `torch.compile report: ${meta.title}` : "torch.compile report";
-  return make("header", "cdiag-report-head", make("h1", "", title), make("dl", "", ...cells));
+/**
+ * What a large report leaves out, and where it is; nothing for any other.
+ * @param {Partial<Meta>} meta
+ * @returns {[string, string][]}
+ */
+function listLeftOut({ left_out: less }) {
+  if (!less) return [];
+  const tables = Object.keys(less.rows);
+  const compiles = `${formatCount(less.compiles)} of ${formatCount(less.of)} compiles, the shortest ones`;
+  const text = `${tables.map(formatCode).join(", ")} of ${compiles}, because the file would be too large. The session has `
+    + `them: cd.load("run.cdiag").${tables[0]}, or cd.load("run.cdiag").dashboard() in a notebook`;
+  return [["Left out", text]];
+}
+
+/** @param {{meta: Partial<Meta>}} props */
+export function ReportHeader({ meta }) {
+  return html`
+    <header class="cdiag-report-head">
+      <h1>${meta.title ? `torch.compile report: ${meta.title}` : "torch.compile report"}</h1>
+      <dl>
+        ${[...listFacts(meta), ...listLeftOut(meta)].map(([name, value]) => html`
+          <div><dt>${name}</dt><dd class=${value === null ? "is-absent" : ""}>${value ?? ABSENT}</dd></div>`)}
+      </dl>
+    </header>`;
 }
