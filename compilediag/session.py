@@ -9,8 +9,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import os
-import sqlite3
-import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
 from .storage.data import SessionData
-from .storage.session_files import SESSION_FILE, create_private, delete_old, list_kept, name_kept, remove_temporary
+from .storage.session_files import delete_old, list_kept, name_kept, remove_temporary
 from .storage.table_properties import TableProperties
-from .system.files import check_replaceable, make_absolute
-from .system.interrupts import pass_on
+from .system.files import make_absolute
 
 if TYPE_CHECKING:
     import anywidget
@@ -430,17 +427,4 @@ class Session(TableProperties):
         Raises:
             CompilediagError: the path can't be written, or is a file that is not a session.
         """
-        target = make_absolute(path)
-        self.flush()
-        try:
-            check_replaceable(target, SESSION_FILE)
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
-                copy = Path(folder) / target.name
-                create_private(copy)
-                with self.data.lock:
-                    self.data.store.connection.execute("VACUUM INTO ?", (str(copy),))
-                os.replace(copy, target)
-        except (OSError, sqlite3.Error) as error:
-            pass_on(error)
-            raise CompilediagError(f"{target} can't be written: {error}") from None
-        return target
+        return self.data.write_copy(make_absolute(path))

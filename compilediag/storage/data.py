@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CompilediagError
 from ..events import Compile, Event, LostSeconds, Recompile, SourceStatus, keep_last_states
+from ..system.files import check_replaceable
+from ..system.interrupts import pass_on
 from . import tables
+from .session_files import SESSION_FILE, create_private
 from .store import Store
 from .table_properties import TableProperties
 from .tables import fetch_rows, find_last_id, unless_damaged
@@ -59,6 +64,24 @@ class SessionData(TableProperties):
 
     def flush(self, statuses: bool = False) -> None:
         """Bring the file up to date before it is read. `statuses`: what the sources have counted too."""
+
+    def write_copy(self, target: Path) -> Path:
+        """Write a copy of the session, whole or not at all, and return its path; CompilediagError if it can't be
+        written, or is a file that is not a session.
+        """
+        self.flush()
+        try:
+            check_replaceable(target, SESSION_FILE)
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
+                copy = Path(folder) / target.name
+                create_private(copy)
+                with self.lock:
+                    self.store.connection.execute("VACUUM INTO ?", (str(copy),))
+                os.replace(copy, target)
+        except (OSError, sqlite3.Error) as error:
+            pass_on(error)
+            raise CompilediagError(f"{target} can't be written: {error}") from None
+        return target
 
     def reread_rows(self) -> None:
         """Read all rows that were read before once more: some have changed."""

@@ -7,6 +7,7 @@ browser applies patches to an empty page; the report is a page with one patch in
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 import threading
@@ -15,6 +16,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..decode.records.record_kinds import GUARD_TREE
@@ -303,8 +305,12 @@ def _leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]
 
 
 def _describe_finding(finding: Finding, plan: Plan) -> PageFinding:
-    """The finding as plain values, with the number of the step that fixes it."""
+    """The finding as plain values, with the number of the step that fixes it. A link names it by its id, which is the
+    same in each session of a program.
+    """
+    identity = (finding.rule, finding.kind, finding.source, finding.function, Path(finding.file or "").name)
     return {
+        "id": hashlib.sha1(repr(identity).encode(errors="replace"), usedforsecurity=False).hexdigest()[:6],
         "rule": finding.rule,
         "title": finding.title,
         "seconds_recoverable": finding.seconds_recoverable,

@@ -140,9 +140,10 @@ class RunningCompile(TypedDict):
 class PageFinding(TypedDict):
     """A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it.
 
-    `is_cost`: the plan has it among its costs.
+    `id` names it in links. `is_cost`: the plan has it among its costs.
     """
 
+    id: str
     rule: str
     title: str
     seconds_recoverable: float

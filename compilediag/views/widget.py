@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 #: Format that a page asks for -> the end of the name of what is written; "" for a folder.
-ENDINGS = {"html": ".html", "markdown": ".md", "csv": "", "parquet": "", "perfetto": ".json"}
+ENDINGS = {"html": ".html", "cdiag": ".cdiag", "markdown": ".md", "csv": "", "parquet": "", "perfetto": ".json"}
 
 
 def answer_export(data: SessionData, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,6 +68,8 @@ def _write(data: SessionData, format: str) -> Path:
     if format not in ENDINGS:
         raise CompilediagError(f"unknown format {format!r}: use one of {', '.join(ENDINGS)}")
     path = _choose_path(str(data.meta.get("title") or "session"), format)
+    if format == "cdiag":
+        return data.write_copy(path)
     return write_report(data, path) if format == "html" else export_session(data, path, format)
 
 

@@ -8,8 +8,14 @@ from playwright.sync_api import expect
 
 from compilediag.errors import CompilediagError
 from tests.browser.conftest import expect_totals, expect_value, open_tab
-from tests.inside import read_page
+from tests.inside import read_page, read_page_data
 
+#: The stretch that the timeline shows, as it is remembered, in s since the first compile.
+ZOOM = """() => {
+  const key = Object.keys(sessionStorage).find((name) => name.includes("timeline"));
+  const zoom = JSON.parse(sessionStorage.getItem(key))?.zoom;
+  return zoom && [zoom.from, zoom.to].map((ms) => (ms - 1795000000000) / 1000);
+}"""
 SECRET = "SECRET_VALUE_9137"
 
 
@@ -50,6 +56,21 @@ def test_the_head_says_what_was_recorded_and_what_was_not(run, open_report, tmp_
     redacted = open_report(run.session.report(tmp_path / "redacted.html", redact=True))
     expect_facts(redacted, "Commandleft out: this report is redacted")
     expect(redacted.locator("h1")).to_have_text("torch.compile report")
+
+
+def test_a_link_names_a_finding_or_a_stretch_of_the_timeline(run, new_page, tmp_path):
+    path = run.session.report(tmp_path / "report.html")
+    finding = next(each for each in read_page_data(path)["findings"] if each["rule"] == "graph_break")
+    page = new_page()
+    page.goto(f"{path.as_uri()}#f-{finding['id']}")
+    expect(page.locator(".cdiag-detail .cdiag-section[data-section=graph_breaks]")).to_be_visible()
+    page.goto(f"{path.as_uri()}#t=0.5-1.5")
+    stretch = expect_value(page, ZOOM, lambda zoom: zoom is not None)
+    assert stretch == pytest.approx([0.5, 1.5])
+    page.goto(f"{path.as_uri()}#f-000000")
+    page.reload()
+    expect(page.locator(".cdiag [data-total]").first).to_be_visible()
+    expect(page.locator(".cdiag-detail")).to_be_hidden()
 
 
 def test_the_policy_lets_nothing_in(run, tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import compilediag as cd
 from tests import inside
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled
@@ -16,7 +17,7 @@ def session(tmp_path, monkeypatch):
     return saved(tmp_path, compiled())
 
 
-@pytest.mark.parametrize("format", ["html", "markdown", "csv", "parquet", "perfetto"])
+@pytest.mark.parametrize("format", ["html", "cdiag", "markdown", "csv", "parquet", "perfetto"])
 def test_each_format_is_written_beside_the_notebook_under_a_free_name(session, tmp_path, format):
     if format == "parquet":
         pytest.importorskip("pyarrow")
@@ -24,6 +25,8 @@ def test_each_format_is_written_beside_the_notebook_under_a_free_name(session, t
     assert len({*paths}) == 2 and all(path.exists() and path.parent == tmp_path for path in paths)
     if format == "perfetto":
         assert json.loads(paths[0].read_text())["traceEvents"]
+    if format == "cdiag":
+        assert len(cd.load(paths[0]).compiles) == len(cd.load(session.path).compiles) == 1
     if format == "html":
         assert paths[0].read_text().startswith("<!doctype html>")
 

@@ -48,7 +48,7 @@ export class Pages {
       if (other !== page) this.store.listeners.delete(other.listener);
     }
     this.store.listeners.add(page.listener);
-    if (page instanceof Explorer) page.goTo(place);
+    if (page instanceof Explorer || page instanceof Dashboard) page.goTo(place);
     else if (hasChanged) page.paint();
     if (isArrival) focusPage(page.root);
   }

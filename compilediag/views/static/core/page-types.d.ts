@@ -137,8 +137,9 @@ export interface RunningCompile {
 
 /** A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it.
  *
- *  `is_cost`: the plan has it among its costs. */
+ *  `id` names it in links. `is_cost`: the plan has it among its costs. */
 export interface Finding {
+  id: string;
   rule: string;
   title: string;
   seconds_recoverable: number;

@@ -22,11 +22,13 @@ const STEPS = ["guard", "tree", "event"];
 
 /**
  * Writes a place as an address: {page: "explorer", function: 18, guard: "x"} is "explorer/18/guard/x". The dashboard's
- * is "".
+ * is "", a finding on it "f-3a91c2", a stretch of its timeline "t=12.5-40".
  * @param {Place} place
  */
-function writePlace(place) {
+export function writePlace(place) {
   if (place.page === "ranks" || place.page === "vllm") return place.page;
+  if (place.finding !== undefined) return `f-${place.finding}`;
+  if (place.range) return `t=${place.range.map((seconds) => Number(seconds.toFixed(3))).join("-")}`;
   if (place.page !== "explorer") return "";
   const step = STEPS.find((name) => place[name] !== undefined);
   const parts = [place.page, place.function, step, step && place[step], place.other];
@@ -41,7 +43,7 @@ function writePlace(place) {
 function readPlace(text) {
   const parts = decodeParts(text);
   if (parts[0] === "ranks" || parts[0] === "vllm") return { page: parts[0] };
-  if (parts[0] !== "explorer") return { page: "dashboard" };
+  if (parts[0] !== "explorer") return { page: "dashboard", ...readDashboardPlace(text) };
   /** @type {Place} */
   const place = { page: "explorer" };
   const rest = parts.slice(1);
@@ -51,6 +53,16 @@ function readPlace(text) {
   if ((step === "tree" || step === "event") && value) place[step] = Number(value);
   if (step === "tree" && other) place.other = Number(other);
   return place;
+}
+
+/**
+ * @param {string} text
+ * @returns {Place}
+ */
+function readDashboardPlace(text) {
+  const finding = /^f-([0-9a-f]{6})$/.exec(text)?.[1];
+  const [from, to] = /^t=(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text)?.slice(1).map(Number) ?? [0, 0];
+  return { finding, range: from < to ? [from, to] : undefined };
 }
 
 /** @param {string} text */

@@ -10,9 +10,11 @@ export type Get<Row = Record<string, any>> = <Name extends keyof Row>(name: Name
 /** Label of a column, and 1 for ascending or -1 for descending. */
 export type Sort = [label: string, direction: number];
 
-/** Where the reader is. */
+/** Where the reader is. On the dashboard: at a finding, by its id, or a stretch of the timeline, in s since the start. */
 export interface Place {
   page?: "dashboard" | "explorer" | "ranks" | "vllm";
+  finding?: string;
+  range?: [from: number, to: number];
   function?: number;
   guard?: string;
   tree?: number;

@@ -302,6 +302,21 @@ export class Dashboard {
   }
 
   /**
+   * Shows the dashboard, and what a link names: a finding, or a stretch of the timeline.
+   * @param {Place} place
+   */
+  goTo({ finding, range }) {
+    this.paint();
+    const found = this.store.findings.find(({ id }) => id === finding);
+    if (found && this.filter.evidence?.label !== found.title) this.onPick({ label: found.title, evidence: found.evidence });
+    if (found) this.detail.node.scrollIntoView({ block: "nearest" });
+    if (!range) return;
+    const [from, to] = range.map((seconds) => this.lanes.extent.from + 1000 * seconds);
+    this.timeline.model.state.zoom = { from, to };
+    this.timeline.paint();
+  }
+
+  /**
    * Opens the tab that has most of these events, and the detail of the first of them.
    * @param {number[]} evidence
    */

@@ -7,6 +7,7 @@ import { Menu } from "../core/menu.js";
 /** @type {[format: string, label: string][]} what the kernel writes */
 const FORMATS = [
   ["html", "HTML report"],
+  ["cdiag", "Session file (.cdiag)"],
   ["markdown", "Markdown for an issue, redacted"],
   ["csv", "CSV files, one per table"],
   ["parquet", "Parquet files, one per table"],
