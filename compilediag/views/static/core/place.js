@@ -28,7 +28,7 @@ const STEPS = ["guard", "tree", "event"];
 export function writePlace(place) {
   if (place.page === "ranks" || place.page === "vllm") return place.page;
   if (place.finding !== undefined) return `f-${place.finding}`;
-  if (place.range) return `t=${place.range.map((seconds) => Number(seconds.toFixed(3))).join("-")}`;
+  if (place.range) return `t=${place.range.map((seconds) => Math.round(seconds * 1000) / 1000).join("-")}`;
   if (place.page !== "explorer") return "";
   const step = STEPS.find((name) => place[name] !== undefined);
   const parts = [place.page, place.function, step, step && place[step], place.other];
