@@ -113,6 +113,7 @@ def measure_p95_ms(notebook: Any, index: int) -> float:
     page = notebook.page
     notebook.begin(index)
     cell = page.locator(".jp-CodeCell").nth(index)
+    cell.locator('.cdiag-size[aria-label="Show everything"]').click()
     cell.locator('[data-tab="compiles"]').click()
     cell.locator(".cdiag-rows").evaluate(WATCH_ROWS)
     notebook.wait()

@@ -77,7 +77,7 @@ HOST = """async ([source, style, traits]) => {
 
 #: True when a patch is on the screen, or waits because the display is paused.
 PAINTED = """(seq) => Number(document.querySelector(".cdiag").dataset.seq) >= seq
-  || document.querySelector(".cdiag-state").dataset.state === 'paused'"""
+  || document.querySelector(".cdiag-now").dataset.state === 'paused'"""
 
 
 @dataclass
@@ -251,9 +251,9 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
     """`open_widget(snapshot)`: the dashboard's module in a plain page; `deliver(page, patch)` then sends it patches."""
 
-    def open_it(snapshot: dict[str, Any] | None, **options: Any) -> Page:
+    def open_it(snapshot: dict[str, Any] | None, *, is_full: bool = True, **options: Any) -> Page:
         page = new_page(**options)
-        show_widget(page, snapshot)
+        show_widget(page, snapshot, is_full=is_full)
         return page
 
     return open_it
@@ -265,10 +265,13 @@ def host_widget(place: Page | Frame, snapshot: dict[str, Any] | None, **traits: 
     place.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), traits])
 
 
-def show_widget(page: Page, snapshot: dict[str, Any] | None) -> None:
+def show_widget(page: Page, snapshot: dict[str, Any] | None, *, is_full: bool = True) -> None:
+    """The dashboard in a page of its own, in full or as a notebook shows it at first."""
     page.set_content("<!doctype html><html><body></body></html>")
     host_widget(page, snapshot)
     page.wait_for_selector(".cdiag [data-total]", state="attached")
+    if is_full:
+        page.click(".cdiag-size")
 
 
 @pytest.fixture
@@ -314,7 +317,7 @@ def run_modules(page: Page, names: list[str], script: str, argument: Any = None)
 def open_tab(page: Page, name: str) -> None:
     """Show a table, also one that is in the menu behind the tabs."""
     tab = page.locator(f'[data-tab="{name}"]')
-    tab.wait_for(state="attached")
+    page.wait_for_selector(f'[data-tab="{name}"], .cdiag-tab-strip [data-command="{name}"]', state="attached")
     if not tab.is_visible():
         page.click(".cdiag-tab-strip .cdiag-menu > button")
         page.click(f'.cdiag-menu-item[data-command="{name}"]')

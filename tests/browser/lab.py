@@ -214,6 +214,12 @@ def lab_page(browser: Browser, lab: Lab, expected: tuple[str, ...] = ()) -> Iter
     assert troubles == [], troubles
 
 
+def show_all(page: Page) -> None:
+    """Show the whole page: a notebook shows less at first."""
+    page.click('.cdiag-size[aria-label="Show everything"]')
+    page.wait_for_selector(".cdiag[data-size=full]")
+
+
 def total(page: Page, key: str) -> float:
     """The number that a total shows; NaN if it shows none."""
     return float(page.get_attribute(f'[data-total="{key}"]', "data-value") or "nan")

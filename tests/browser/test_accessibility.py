@@ -77,7 +77,7 @@ def test_every_page_of_a_report(run, open_report, tmp_path):
         tab.click()
         assert find_violations(page) == []
     check_both_themes(page)
-    page.click(".cdiag-bar .cdiag-menu > button")
+    page.click(".cdiag-top .cdiag-menu > button")
     check_both_themes(page)
     page.click('[data-command="print"]')
     check_both_themes(page)

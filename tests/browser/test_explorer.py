@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from tests.browser.conftest import expect_value, host_widget, send_patch
+from tests.browser.conftest import expect_totals, expect_value, host_widget, send_patch
 from tests.browser.test_accessibility import check_both_themes
 from tests.inside import read_page
 
@@ -172,8 +172,7 @@ def test_entries_show_their_calls_if_they_were_counted(story, open_explorer):
     expect(page.locator(".cdiag-page-head")).to_contain_text("1,234 calls ran eagerly, 1.2 s")
     expect(page.locator(".cdiag-page")).to_contain_text("compared with an eager call, 1.0 ms")
     page.click('.cdiag-explorer button:text-is("dashboard")')
-    tile = page.locator('.cdiag-tile:has([data-total="eager_calls"])')
-    expect(tile).to_have_text("1,234 eager calls1.2 s · 1 entry called once · 500 ms")
+    expect_totals(page, eager_calls="1,234", eager_s="1.2 s", used_once="1", used_once_s="500 ms")
 
 
 def test_what_an_entry_never_wins_is_said(story, open_explorer):

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import expect_value
 
-MENU = ".cdiag-bar .cdiag-menu"
+MENU = ".cdiag-top .cdiag-menu"
 #: Notes what is on paper while the browser prints.
 NOTE = """() => addEventListener("beforeprint", () => {
   const count = (selector) => document.querySelectorAll(selector).length;

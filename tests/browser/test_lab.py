@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page, expect
 from compilediag.events import GraphBreak
 from tests.browser import lab as jupyter
 from tests.browser.conftest import MOST_MS, expect_value, open_tab, read_totals
-from tests.browser.lab import COMPILED, STOPPED, WATCHED, Lab, Notebook, total, wait_for_total, write_notebook
+from tests.browser.lab import COMPILED, STOPPED, WATCHED, Lab, Notebook, show_all, total, wait_for_total, write_notebook
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import changes, compiled, sizes
 
@@ -202,6 +202,7 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     notebook.begin(1)
     wait_for_total(page, "recompiles", 3)
     page.wait_for_selector('.cdiag-flight:has-text("scale")')
+    show_all(page)
     page.fill(".cdiag-search", "batch-that-is-not-there")
     page.wait_for_selector("text=nothing matches")
     page.fill(".cdiag-search", "")
@@ -217,7 +218,7 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     page.reload()
     notebook.wait_until_idle()
     wait_for_total(page, "compiles", seen + 1)
-    expect(page.locator(".cdiag-state")).to_have_text("watching")
+    expect(page.locator(".cdiag-now")).to_have_attribute("data-state", "watching")
 
     notebook.run(2)
     page.wait_for_selector("[data-state=stopped]")
@@ -234,7 +235,7 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     expect_value(
         page, cells, lambda sources: len(sources) == 4 and any("torch" in s for s in sources if s not in known)
     )
-    page.click(".cdiag-bar .cdiag-menu > button")
+    page.click(".cdiag-top .cdiag-menu > button")
     page.click('[data-command="markdown"]')
     expect(page.locator(".cdiag-exported")).to_contain_text(f"written to {lab.root / 'nb'}")
     assert [*(lab.root / "nb").glob("*.md")] != []
@@ -347,7 +348,6 @@ def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):
     notebook.run(0)
     page.wait_for_selector("[data-state=stopped]")
     expect(page.locator('[data-tab="kernels"] .cdiag-count')).to_have_text("25,000")
-    expect_value(page, lambda: total(page, "events"), lambda events: events >= 25_000)
     expect_value(page, lambda: total(page, "dropped"), 0)
 
 
@@ -383,6 +383,7 @@ def test_a_saved_notebook_shows_the_numbers_of_the_live_page_wherever_it_is_read
     for index in range(3):
         notebook.run(index)
     wait_for_total(page, "recompiles", 2)
+    show_all(page)
     check_themes_repaint_the_timeline(page)
     page.fill(".cdiag-search", "double")
     look = read_look(page)

@@ -87,8 +87,8 @@ def test_a_report_of_a_running_session_does_not_pretend_to_go_on(recorded, open_
     recorded.compile(0)
     recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
     page = open_report(recorded.session.report(tmp_path / "report.html"))
-    expect(page.locator(".cdiag-state")).to_have_text("saved while watching")
-    expect(page.locator(".cdiag-now")).to_be_hidden()
+    expect(page.locator(".cdiag-now")).to_have_attribute("data-state", "unfinished")
+    expect(page.locator(".cdiag-flight")).to_be_hidden()
     expect(page.locator(".cdiag-pause")).to_be_hidden()
 
 

@@ -5,6 +5,7 @@ import { Hints } from "./core/hints.js";
 import { openPage } from "./core/page-data.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
+import { draw, html } from "./core/view.js";
 import { tabName } from "./dashboard/columns.js";
 import { DataTable } from "./dashboard/data-table.js";
 import { DetailPane } from "./dashboard/detail-pane.js";
@@ -41,12 +42,13 @@ class DiffPage {
       this.table = new DataTable(groups, this.kind, table, (_, row) => this.open({ key: null, table: this.currentTable(), row }));
       main.prepend(this.table.node);
     }
-    this.tabs = new TabBar(main, (kind) => this.show(kind));
-    const strip = make("div", "cdiag-tabline", this.tabs.node);
+    main.setAttribute("role", "tabpanel");
+    this.main = main;
+    this.strip = make("div", "cdiag-tabline");
     const foot = make("div", "cdiag-foot", ...data.gaps.map((line) => make("div", "", line)));
     root.classList.add("cdiag");
-    root.replaceChildren(this.makeHead(data), strip, main, foot);
-    [strip, main, this.search].forEach((part) => setShown(part, this.kinds.length > 0));
+    root.replaceChildren(this.makeHead(data), this.strip, main, foot);
+    [this.strip, main, this.search].forEach((part) => setShown(part, this.kinds.length > 0));
     new Hints(root);
     followTheme(root, () => {});
     this.paint();
@@ -83,7 +85,11 @@ class DiffPage {
       const all = this.store.table(kind.table).rows.length;
       return [tabName(kind), { shown: passed.get(kind.table)?.length ?? 0, all, isBlind: false }];
     }));
-    this.tabs.paint(this.kinds, tabName(this.kind), counts);
+    const { kind, kinds } = this;
+    const onPick = (/** @type {Tab} */ picked) => this.show(picked);
+    const isFiltered = this.filter.isActive;
+    draw(this.strip, html`<${TabBar} panelId=${this.main.id} tabs=${kinds} current=${kind} counts=${counts} isFiltered=${isFiltered} onPick=${onPick} />`);
+    this.main.setAttribute("aria-labelledby", `${this.main.id}-${tabName(kind)}`);
     const shown = passed.get(this.kind.table) ?? [];
     this.table.show(this.kind, this.currentTable(), shown);
     this.table.setNote(shown.length ? null : "nothing matches", false);

@@ -91,7 +91,7 @@ export function makeSearch(placeholder, label, onInput) {
 }
 
 /** The only addresses in our own sentences: torch's pages about graph breaks. Texts of a program can hold any other. */
-const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{1,6}\.html)(?!\S)/;
+export const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{1,6}\.html)(?!\S)/;
 
 /**
  * Makes a link that opens in a tab of its own.

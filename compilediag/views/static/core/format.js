@@ -198,12 +198,31 @@ export function formatDate(ms) {
   return `${day}, ${formatClock(ms)}`;
 }
 
+const DAY_MS = 86_400_000;
+/** @type {[string, number][]} */
+const AGO_UNITS = [["h", 3_600_000], ["min", 60_000], ["s", 1000]];
+
+/**
+ * How long ago something was: "just now", "12 s ago", "2 min ago", "3 h ago", and the day of what is older.
+ * @param {number} ms Unix ms
+ * @param {number} now Unix ms
+ */
+export function formatAgo(ms, now) {
+  const passed = now - ms;
+  if (passed >= DAY_MS) return new Date(ms).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+  const [unit, size] = AGO_UNITS.find(([, each]) => passed >= each) ?? ["s", 1000];
+  return passed < 3000 ? "just now" : `${Math.floor(passed / size)} ${unit} ago`;
+}
+
 /** @type {Record<string, number>} type of a column -> its unit in s */
 const IN_SECONDS = { s: 1, us: 1e-6 };
 /** @type {[string, number][]} unit, and its size in s */
 const COLUMN_UNITS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
 
-/** @typedef {{name: string, factor: number, decimals: number | null}} Unit what the numbers of a column are multiplied by */
+/**
+ * What the numbers of a column are multiplied by; or, of times, the Unix ms from which they are counted.
+ * @typedef {{name: string, factor: number, decimals: number | null, start?: number}} Unit
+ */
 
 /**
  * The unit that all durations of a column are written in: the largest of them is at least 0.1; null for other columns.
@@ -222,11 +241,21 @@ export function chooseUnit(type, largest) {
 }
 
 /**
+ * The unit of a column of times, which are shown since the start of the session; null for an unknown start.
+ * @param {number | null | undefined} start Unix ms
+ * @returns {Unit | null}
+ */
+export function sinceStart(start) {
+  return start ? { name: "", factor: 1, decimals: null, start } : null;
+}
+
+/**
  * A number in the unit of its column: "1.978", "<0.001".
  * @param {number} value
  * @param {Unit} unit
  */
-export function formatInUnit(value, { factor, decimals }) {
+export function formatInUnit(value, { factor, decimals, start }) {
+  if (start !== undefined) return formatSeconds((value - start) / 1000);
   if (decimals === null) return Math.abs(value) >= 1000 ? formatCount(value) : formatDigits(value, 4);
   const scaled = value * factor;
   const least = 10 ** -decimals;

@@ -1,117 +1,67 @@
-// A button that opens a list of commands: arrow keys move, Enter runs, Escape closes and gives the focus back.
-import { make, makeButton, setShown, setText, targetOf } from "./dom.js";
+// A button that opens a list of commands over the page: arrow keys move, Enter runs, Escape closes and gives the focus back.
+import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
+import { targetOf } from "./dom.js";
 import { Icon } from "./icon.js";
-import { draw, html } from "./view.js";
+import { html } from "./view.js";
 
 /** @typedef {{key: string, label: string, note?: string, run: () => void}} Command `key` names it, `note` is shown after it */
 
-export class Menu {
-  /**
-   * @param {string} label
-   * @param {string} className
-   */
-  constructor(label, className) {
-    this.label = make("span", "", label);
-    this.button = makeButton(className, "", () => this.toggle());
-    const caret = make("span", "");
-    draw(caret, html`<${Icon} name="down" />`);
-    this.button.append(this.label, caret);
-    this.button.setAttribute("aria-haspopup", "menu");
-    this.list = make("div", "cdiag-menu-list");
-    this.list.setAttribute("role", "menu");
-    this.list.setAttribute("aria-label", label);
-    this.node = make("div", "cdiag-menu", this.button, this.list);
-    this.node.addEventListener("keydown", (event) => this.onKey(event));
-    this.node.addEventListener("focusout", (event) => this.onBlur(event));
-    /** @type {Map<string, {node: HTMLButtonElement, label: HTMLElement, note: HTMLElement, run: () => void}>} */
-    this.items = new Map();
-    this.setOpen(false);
-  }
-
-  get isOpen() {
-    return !this.list.hidden;
-  }
-
-  /** @param {Command[]} commands */
-  setCommands(commands) {
-    const keys = new Set(commands.map(({ key }) => key));
-    for (const [key, { node }] of this.items) {
-      if (keys.has(key)) continue;
-      node.remove();
-      this.items.delete(key);
-    }
-    for (const { key, label, note, run } of commands) {
-      const item = this.items.get(key) ?? this.makeItem(key);
-      item.run = run;
-      setText(item.label, label);
-      setText(item.note, note ?? "");
-    }
-    setShown(this.node, commands.length > 0);
-  }
-
-  /** @param {string} key */
-  makeItem(key) {
-    const [label, note] = [make("span", ""), make("span", "cdiag-count")];
-    const node = makeButton("cdiag-menu-item", "", () => this.choose(key));
-    node.append(label, " ", note);
-    node.setAttribute("role", "menuitem");
-    node.tabIndex = -1;
-    node.dataset.command = key;
-    this.list.append(node);
-    const item = { node, label, note, run: () => {} };
-    this.items.set(key, item);
-    return item;
-  }
-
-  /** @param {string} key */
-  choose(key) {
-    this.setOpen(false);
-    this.button.focus({ preventScroll: true });
-    this.items.get(key)?.run();
-  }
-
-  toggle() {
-    this.setOpen(!this.isOpen);
-    if (this.isOpen) this.focusItem(0);
-  }
-
-  /** @param {boolean} isOpen */
-  setOpen(isOpen) {
-    setShown(this.list, isOpen);
-    this.button.setAttribute("aria-expanded", String(isOpen));
+/** @param {{label: string, className: string, commands: Command[]}} props */
+export function Menu({ label, className, commands }) {
+  const [isOpen, setOpen] = useState(false);
+  const [isOnTheRight, setOnTheRight] = useState(false);
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  /** @returns {HTMLElement[]} */
+  const items = () => [...(place.current?.querySelectorAll(":scope [role=menuitem]") ?? [])].map((node) => /** @type {HTMLElement} */ (node));
+  const close = () => {
+    setOpen(false);
+    place.current?.querySelector("button")?.focus({ preventScroll: true });
+  };
+  useLayoutEffect(() => {
     if (!isOpen) return;
-    const [own, around] = [this.node, this.node.closest(".cdiag")].map((node) => node?.getBoundingClientRect());
-    const isOnTheRight = own && around && own.left + own.right > around.left + around.right;
-    this.list.classList.toggle("is-right", Boolean(isOnTheRight)); // so that it stays inside of the page
-  }
-
-  /** @param {number} index */
-  focusItem(index) {
-    const nodes = [...this.items.values()].map(({ node }) => node);
-    nodes[(index + nodes.length) % nodes.length]?.focus();
-  }
-
+    const [own, around] = [place.current, place.current?.closest(".cdiag")].map((node) => node?.getBoundingClientRect());
+    setOnTheRight(Boolean(own && around && own.left + own.right > around.left + around.right)); // so that it stays inside of the page
+    items()[0]?.focus();
+  }, [isOpen]);
   /** @param {FocusEvent} event */
-  onBlur(event) {
-    const next = event.relatedTarget;
-    if (!(next instanceof Node) || !this.node.contains(next)) this.setOpen(false);
-  }
-
+  const onBlur = ({ relatedTarget: next }) => {
+    if (!(next instanceof Node) || !place.current?.contains(next)) setOpen(false);
+  };
   /** @param {KeyboardEvent} event */
-  onKey(event) {
-    if (!this.isOpen) return;
-    const here = [...this.items.values()].findIndex(({ node }) => node === targetOf(event).closest("button"));
+  const onKey = (event) => {
+    if (!isOpen) return;
+    const nodes = items();
+    const here = nodes.findIndex((node) => node === targetOf(event).closest("button"));
     /** @type {Record<string, number>} */
     const steps = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: -1 };
-    if (event.key in steps) this.focusItem(steps[event.key]);
-    else if (event.key === "Escape") this.close();
+    if (event.key in steps) nodes[(steps[event.key] + nodes.length) % nodes.length]?.focus();
+    else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  close() {
-    this.setOpen(false);
-    this.button.focus({ preventScroll: true });
-  }
+  };
+  if (!commands.length) return null;
+  return html`<div class="cdiag-menu" ref=${place} onKeyDown=${onKey} onFocusOut=${onBlur}>
+    <button type="button" class=${className} aria-haspopup="menu" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
+      ${label} <${Icon} name="down" />
+    </button>
+    <div class=${isOnTheRight ? "cdiag-menu-list is-right" : "cdiag-menu-list"} role="menu" aria-label=${label} hidden=${!isOpen}>
+      ${commands.map(
+        ({ key, label: text, note, run }) => html`<button
+          type="button"
+          role="menuitem"
+          class="cdiag-menu-item"
+          tabindex="-1"
+          key=${key}
+          data-command=${key}
+          onClick=${() => {
+            close();
+            run();
+          }}
+        >
+          ${text} <span class="cdiag-count">${note ?? ""}</span>
+        </button>`,
+      )}
+    </div>
+  </div>`;
 }

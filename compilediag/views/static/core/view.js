@@ -1,7 +1,7 @@
 // What components are written with: html`<${Step} step=${step} />`, without a build step. A text always becomes a text
 // node, so names from the user's program are never parsed. Properties are written out: data is never spread into an element.
 import { htm } from "../vendor/htm.js";
-import { useLayoutEffect, useRef } from "../vendor/hooks.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 import { h, render } from "../vendor/preact.js";
 /** @import { ComponentChild } from "../vendor/preact.js" */
 
@@ -26,4 +26,17 @@ export function Held({ node }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => place.current?.replaceChildren(node), [node]);
   return html`<div class="cdiag-held" ref=${place}></div>`;
+}
+
+/**
+ * Draws a component again every `ms` while it is shown; never for 0.
+ * @param {number} ms
+ */
+export function useTicks(ms) {
+  const [, setCount] = useState(0);
+  useEffect(() => {
+    if (!ms) return undefined;
+    const timer = setInterval(() => setCount((count) => count + 1), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
 }

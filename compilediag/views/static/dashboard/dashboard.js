@@ -1,42 +1,52 @@
 // The dashboard: puts its parts together and decides when to paint.
-import { CompileGroups, keyOfFlight } from "../core/compile-groups.js";
-import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatAmount, formatClock, formatCount } from "../core/format.js";
-import { Hints, setHint } from "../core/hints.js";
+import { makeCopyButton } from "../core/clipboard.js";
+import { CompileGroups } from "../core/compile-groups.js";
+import { make, setShown, targetOf } from "../core/dom.js";
+import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
+import { Hints } from "../core/hints.js";
+import { Icon } from "../core/icon.js";
 import { followPrint } from "../core/print.js";
+import { Ago } from "../core/text.js";
 import { followTheme } from "../core/theme.js";
-import { draw, html } from "../core/view.js";
+import { draw, Held, html } from "../core/view.js";
 import { CallSiteTree } from "./call-site-tree.js";
 import { tabName } from "./columns.js";
 import { DashboardMemory } from "./dashboard-memory.js";
 import { DataTable } from "./data-table.js";
 import { DetailPane } from "./detail-pane.js";
-import { Filter } from "./filter.js";
 import { EndNotice } from "./end-notice.js";
-import { ExportMenu } from "./export-menu.js";
-import { FindingsPanel } from "./findings-panel.js";
+import { Exports } from "./export-menu.js";
+import { Filter } from "./filter.js";
+import { Findings, listAdvice } from "./findings.js";
 import { Header } from "./header.js";
-import { InFlightPanel } from "./in-flight-panel.js";
 import { PlanCard } from "./plan-card.js";
 import { PrintTables } from "./print-tables.js";
 import { ProvenanceView } from "./provenance-view.js";
-import { TabBar } from "./tab-bar.js";
+import { HitBar, Hits, SearchBox } from "./search-box.js";
+import { hasRows, TabBar } from "./tab-bar.js";
 import { TabRows } from "./tab-rows.js";
 import { allTabs, SEARCHED, TABS } from "./tabs.js";
 import { TimelineLanes } from "./timeline-lanes.js";
 import { Timeline } from "./timeline.js";
-/** @import { Cells } from "../core/page-types" */
+import { LARGE_SHARE, Totals } from "./totals.js";
+/** @import { Cells, Finding } from "../core/page-types" */
 /** @import { Place } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { Choices } from "./dashboard-memory.js" */
 /** @import { Target } from "./detail-pane.js" */
+/** @import { Size } from "./header.js" */
 /** @import { Picked } from "./plan-step.js" */
 /** @import { TracedGraph } from "./provenance-links.js" */
+/** @import { HitPlace } from "./search-box.js" */
+/** @import { TabCount } from "./tab-bar.js" */
 /** @import { Tab } from "./tab-types" */
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never blocks the browser
 const LONGEST_REST_MS = 400;
+const LARGE_COST = 0.1; // of the compile time: less than that makes no plan worth reading
+const LEAN = 'watch(detail="lean")';
+const MISSED = "Some updates were missed. The kernel sends them when its cell has ended.";
 
 /**
  * Runs a function when the browser has nothing else to do; Safari has no such call.
@@ -56,25 +66,29 @@ export class Dashboard {
   constructor(root, store, onExplore, onPage) {
     this.root = root;
     this.store = store;
-    this.tab = TABS[0];
+    this.onExplore = onExplore;
+    this.onPage = onPage;
+    /** @type {string | null} name of the tab that the reader has chosen */
+    this.chosen = null;
+    this.query = "";
     /** @type {number | null} the frame that will paint */
     this.painting = null;
     /** @type {ReturnType<typeof setTimeout> | null} the timer of a rest */
     this.rest = null;
     this.notBefore = 0;
     this.isWarming = false;
+    count += 1;
+    this.panelId = `cdiag-panel-${count}`;
     this.groups = new CompileGroups(store);
     this.filter = new Filter(store, this.groups);
     this.rows = new TabRows(store, this.filter);
+    /** @type {Map<string, TabCount>} */
+    this.counts = new Map();
+    this.hits = new Hits();
     this.lanes = new TimelineLanes(store, this.groups);
-    this.header = new Header(store, (text) => this.onQuery(text));
-    this.inFlight = new InFlightPanel(store, (flight) => this.openCompile(keyOfFlight(flight), null));
-    /** @param {Picked} picked */
-    const pick = (picked) => this.onPick(picked);
-    this.plan = new PlanCard(store, { pick, explore: onExplore });
-    this.findings = new FindingsPanel(store, (finding) => pick({ label: finding.title, evidence: finding.evidence }), onExplore);
+    this.plan = new PlanCard(store, { pick: (picked) => this.onPick(picked), explore: onExplore });
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
-    this.table = new DataTable(this.groups, this.tab, store.table(this.tab.table), (table, row) => this.openRow(table, row));
+    this.table = new DataTable(this.groups, TABS[0], store.table(TABS[0].table), (table, row) => this.openRow(table, row));
     this.provenance = new ProvenanceView(store, () => this.closeProvenance());
     this.detail = new DetailPane(store, this.groups, {
       close: () => this.closeDetail(),
@@ -84,32 +98,24 @@ export class Dashboard {
       showProvenance: (title, graphs) => this.showProvenance(title, graphs),
     });
     this.callSites = new CallSiteTree(store, this.detail.stacks, (table, row) => this.openRow(table, row));
-    this.minor = makeButton("cdiag-link cdiag-minor", "", () => this.toggleMinor());
-    const main = make("div", "cdiag-main", this.table.node, this.callSites.node, this.provenance.node, this.detail.node);
-    count += 1;
-    main.id = `cdiag-panel-${count}`;
-    this.tabs = new TabBar(main, (tab) => this.showTab(tab));
-    this.chip = makeButton("cdiag-chip", "", () => this.onPick(null));
-    setHint(this.chip, "show everything again");
-    this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", () => onPage("ranks"));
-    this.toVllm = makeButton("cdiag-link cdiag-to-vllm", "", () => onPage("vllm"));
-    const toExplorer = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => onExplore({}));
-    const ways = make("div", "cdiag-ways", this.toVllm, this.toRanks, toExplorer);
-    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, ways);
-    this.foot = make("div", "cdiag-foot");
+    this.main = make("div", "cdiag-main", this.table.node, this.callSites.node, this.provenance.node, this.detail.node);
+    this.main.id = this.panelId;
+    this.main.setAttribute("role", "tabpanel");
     this.paper = new PrintTables(store, this.groups, this.rows, () => allTabs(store));
-    this.exports = new ExportMenu(store, () => this.readTable(), () => this.paper.open());
+    this.exports = new Exports(store, () => this.readTable(), () => this.paper.open());
     this.notice = new EndNotice(store);
     this.memory = new DashboardMemory(store);
-    this.header.line.append(this.notice.button, this.exports.node);
-    this.header.node.append(this.exports.status, this.paper.dialog);
-    root.classList.add("cdiag");
+    this.isFull = store.isFrozen || this.memory.isFull;
+    this.isWorthSaying = false;
+    this.copyLean = makeCopyButton("copy the setting", () => LEAN);
+    root.classList.add("cdiag", "cdiag-dashboard");
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "torch.compile dashboard");
+    root.tabIndex = -1; // a click gives it the focus, and so its keys
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     root.addEventListener("keydown", (event) => this.onKey(event));
-    const panels = [this.inFlight, this.findings, this.timeline].map((part) => part.node);
-    root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, this.minor, main, this.paper.paper, this.foot);
+    this.view = make("div", "cdiag-view");
+    root.replaceChildren(this.view);
     this.hints = new Hints(root);
     this.unprint = followPrint(() => this.preparePrint(), () => this.endPrint());
     this.unfollow = followTheme(root, () => this.timeline.paint());
@@ -125,9 +131,10 @@ export class Dashboard {
     clearInterval(this.ticker);
     if (this.painting !== null) cancelAnimationFrame(this.painting);
     if (this.rest !== null) clearTimeout(this.rest);
-    [this.inFlight, this.timeline, this.table, this.hints, this.notice].forEach((part) => part.destroy());
+    [this.timeline, this.table, this.hints, this.notice].forEach((part) => part.destroy());
     this.unfollow();
     this.unprint();
+    draw(this.view, null);
   }
 
   /**
@@ -152,17 +159,12 @@ export class Dashboard {
     this.painting = null;
     const begin = performance.now();
     this.restore(this.memory.restore());
-    this.header.paint();
-    this.notice.paint();
-    if (!this.store.paused) this.inFlight.paint();
+    this.notice.follow();
     this.groups.refresh();
     this.lanes.refresh();
     this.plan.paint();
-    this.findings.paint();
     this.paintFiltered();
     this.detail.paint();
-    this.paintFoot();
-    this.paintLinks();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
     this.warmSearch();
     const end = performance.now();
@@ -175,12 +177,12 @@ export class Dashboard {
    */
   restore(choices) {
     if (!choices) return;
-    this.tab = allTabs(this.store).find((tab) => tabName(tab) === choices.tab) ?? this.tab;
-    this.header.search.value = choices.query;
+    this.chosen = choices.tab;
+    this.query = choices.query;
     this.filter.setQuery(choices.query);
     if (!choices.picked) return;
     this.filter.setEvidence(choices.picked.label, choices.picked.evidence);
-    for (const panel of [this.plan, this.findings]) panel.setPicked(choices.picked.label);
+    this.plan.setPicked(choices.picked.label);
   }
 
   /** Prepares the search, so that its first keystroke is as fast as the others. */
@@ -193,31 +195,173 @@ export class Dashboard {
     });
   }
 
+  /** The tab that is shown: the one that was chosen, else the first with rows. */
+  get tab() {
+    const tabs = allTabs(this.store);
+    const chosen = tabs.find((tab) => tabName(tab) === this.chosen);
+    return chosen ?? tabs.find((tab) => this.store.table(tab.table).rows.length > 0 && !tab.isAside) ?? TABS[0];
+  }
+
+  /**
+   * How much is shown: one line until something is worth saying, then the answer, and everything on request.
+   * @returns {Size}
+   */
+  get size() {
+    if (this.isFull) return "full";
+    const { totals, plan, findings, problem } = this.store;
+    const costs = this.store.isLive() ? [] : plan?.costs ?? []; // what may still pay off is no cost yet
+    const isCostly = costs.some(({ code, seconds }) => code !== null && seconds > LARGE_COST * totals.compile_s);
+    this.isWorthSaying ||= totals.recompiles > 0 || Boolean(plan?.steps.length) || isCostly;
+    this.isWorthSaying ||= problem !== null || listAdvice(findings).length > 0;
+    return this.isWorthSaying ? "compact" : "line"; // it grows once
+  }
+
   paintFiltered() {
-    this.memory.save({ tab: tabName(this.tab), query: this.header.search.value, picked: this.filter.picked });
+    this.memory.save({ tab: this.chosen, query: this.query, picked: this.filter.picked });
     this.rows.result = this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
     this.timeline.setLit(this.rows.result.lit);
-    this.timeline.paint();
-    this.paintTable();
+    this.counts = this.rows.count(allTabs(this.store));
+    this.hits.places = this.filter.terms.length ? this.findHits() : [];
+    this.draw();
+    if (this.size !== "line") this.timeline.paint();
+    if (this.size === "full") this.paintTable();
+  }
+
+  /** Where the search has hits: steps of the plan, and rows by tab. */
+  findHits() {
+    const steps = [...this.plan.node.querySelectorAll(".cdiag-step")].filter((step) => {
+      return this.filter.matches(() => (step.textContent ?? "").toLowerCase());
+    });
+    /** @type {HitPlace[]} */
+    const places = [{ label: "Plan", count: steps.length, go: (i) => steps[i].scrollIntoView({ block: "nearest" }) }];
+    for (const tab of allTabs(this.store)) {
+      places.push({ label: tab.label, count: this.counts.get(tabName(tab))?.shown ?? 0, go: (i) => this.showHit(tab, i) });
+    }
+    return places.filter(({ count: hits }) => hits > 0);
+  }
+
+  /**
+   * @param {Tab} tab
+   * @param {number} index in the order of its table
+   */
+  showHit(tab, index) {
+    this.showTab(tab);
+    if (!tab.view) this.table.moveTo(index, false);
+    this.main.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Draws everything but the table, which draws only the rows in view. */
+  draw() {
+    const { store, size, tab } = this;
+    const isFull = size === "full";
+    const tabs = allTabs(store);
+    const tabCount = tabs.filter((each) => hasRows(each, this.counts.get(tabName(each)))).length;
+    const hasGaps = Object.values(store.observed).includes(false);
+    const hasTables = tabCount > 0 || hasGaps || !store.isLive(); // a table without rows says why
+    Object.assign(this.root.dataset, { size, live: String(store.isLive()) });
+    const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
+    const search = html`<${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />`;
+    draw(
+      this.view,
+      html`<${Header}
+          store=${store}
+          groups=${this.groups}
+          size=${size}
+          commands=${commands}
+          onFlight=${(/** @type {{compile_key: string | null}} */ flight) => this.openCompile(flight.compile_key, null)}
+          onSize=${() => this.setFull(!isFull)}
+        >
+          ${search}
+        <//>
+        ${isFull && this.query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
+        <${Problem} store=${store} />
+        ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
+        <${Held} node=${this.paper.dialog} />
+        ${size !== "line" && html`<${Held} node=${this.plan.node} />`}
+        ${isFull && html`<${OwnCost} store=${store} copy=${this.copyLean} />`}
+        <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
+        ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
+        ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
+        ${isFull &&
+        html`<${Findings}
+          store=${store}
+          picked=${this.filter.evidence?.label ?? null}
+          onPick=${(/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence })}
+          onExplore=${this.onExplore}
+        />`}
+        <div class="cdiag-full" hidden=${!isFull || !hasTables}>
+          <div class="cdiag-tabline">
+            <${TabBar}
+              panelId=${this.panelId}
+              tabs=${tabs}
+              current=${tab}
+              counts=${this.counts}
+              isFiltered=${this.filter.isActive}
+              onPick=${(/** @type {Tab} */ picked) => this.showTab(picked)}
+            />
+            ${this.drawChip()} ${this.drawWays()}
+          </div>
+          ${this.drawMinor(tab)}
+          <${Held} node=${this.main} />
+        </div>
+        <${Held} node=${this.paper.paper} />
+        ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`,
+    );
+  }
+
+  /** What is selected, with a way back to everything. */
+  drawChip() {
     const { evidence } = this.filter;
-    setShown(this.chip, evidence !== null);
-    setText(this.chip, evidence ? `only: ${evidence.label}  ✕` : "");
+    if (!evidence) return null;
+    return html`<button type="button" class="cdiag-chip" data-hint="show everything again" onClick=${() => this.onPick(null)}>
+      only: ${evidence.label}  ✕
+    </button>`;
+  }
+
+  /** The ways to the other pages. */
+  drawWays() {
+    const { ranks, vllm } = this.store;
+    const loaded = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
+    const title = loaded && "the tables have the rows of one rank of each group that compiled the same";
+    return html`<div class="cdiag-ways">
+      ${vllm &&
+      html`<button type="button" class="cdiag-link cdiag-to-vllm" onClick=${() => this.onPage("vllm")}>
+        vLLM: ${formatAmount(vllm.compiles, "compile")} ›
+      </button>`}
+      ${ranks &&
+      html`<button type="button" class="cdiag-link cdiag-to-ranks" title=${title || null} onClick=${() => this.onPage("ranks")}>
+        ${formatAmount(ranks.count, "rank")}${loaded} ›
+      </button>`}
+      <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => this.onExplore({})}>guard explorer ›</button>
+    </div>`;
+  }
+
+  /**
+   * Says how many rows a tab leaves out, with a button that shows them.
+   * @param {Tab} tab
+   */
+  drawMinor(tab) {
+    const minor = this.rows.countMinor(tab);
+    if (!minor || this.filter.isActive) return null;
+    const toggle = () => {
+      this.rows.toggleMinor(tab);
+      this.paintFiltered();
+    };
+    return html`<button type="button" class="cdiag-link cdiag-minor" onClick=${toggle}>
+      ${this.rows.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
+    </button>`;
   }
 
   paintTable() {
-    const tabs = allTabs(this.store);
-    const tab = tabs.find((known) => tabName(known) === tabName(this.tab)) ?? TABS[0];
-    this.tab = tab;
-    this.tabs.paint(tabs, tabName(tab), this.rows.count(tabs));
-    this.paintMinor();
-    const table = this.store.table(tab.table);
+    const { tab } = this;
+    this.main.setAttribute("aria-labelledby", `${this.panelId}-${tabName(tab)}`);
     const passed = this.rows.pass(tab);
     const { note, isWarning } = this.rows.describe(tab, passed);
     const isCovered = !this.provenance.node.hidden;
     setShown(this.table.node, !tab.view && !isCovered);
     setShown(this.callSites.node, tab.view === "call-sites" && !isCovered);
     if (tab.view) return this.callSites.show(passed, this.filter, note);
-    this.table.show(tab, table, passed);
+    this.table.show(tab, this.store.table(tab.table), passed);
     this.table.setNote(note, isWarning);
   }
 
@@ -238,52 +382,22 @@ export class Dashboard {
     this.paper.empty();
   }
 
-  /** Says how many rows the tab leaves out, with a button that shows them. */
-  paintMinor() {
-    const count = this.rows.countMinor(this.tab);
-    setShown(this.minor, count > 0 && !this.filter.isActive);
-    const action = this.rows.hidesMinor(this.tab) ? "show" : "hide";
-    setText(this.minor, `${action} ${this.tab.minor?.describe(count) ?? ""}`);
-  }
-
-  toggleMinor() {
-    this.rows.toggleMinor(this.tab);
-    this.paintTable();
-  }
-
-  /** What was recorded with which versions; a report has that in its head. */
-  paintFoot() {
-    const { meta, isFrozen } = this.store;
-    setShown(this.foot, !isFrozen);
-    const parts = [
-      meta.torch && `torch ${meta.torch}`,
-      meta.python && `Python ${meta.python}`,
-      meta.pid && `pid ${meta.pid}`,
-      meta.detail && `detail ${meta.detail}`,
-      meta.started_ms && `from ${formatClock(meta.started_ms)}`,
-      meta.stopped_ms && `to ${formatClock(meta.stopped_ms)}`,
-    ];
-    draw(this.foot, html`${parts.filter(Boolean).join(" · ")}`);
-  }
-
-  paintLinks() {
-    const { ranks, vllm } = this.store;
-    setShown(this.toVllm, vllm !== null);
-    setText(this.toVllm, vllm ? `vLLM: ${formatAmount(vllm.compiles, "compile")} ›` : "");
-    setShown(this.toRanks, ranks !== null);
-    const rows = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
-    setText(this.toRanks, ranks ? `${formatAmount(ranks.count, "rank")}${rows} ›` : "");
-    this.toRanks.title = rows ? "the tables have the rows of one rank of each group that compiled the same" : "";
-  }
-
   tick() {
-    this.header.paintState();
     const isFlying = this.store.isLive() && this.store.now.length > 0 && !this.store.paused;
-    if (isFlying && this.timeline.isFollowing) this.timeline.paint();
+    if (isFlying && this.timeline.isFollowing && this.size !== "line") this.timeline.paint();
+  }
+
+  /** @param {boolean} isFull */
+  setFull(isFull) {
+    this.isFull = isFull;
+    this.memory.isFull = isFull;
+    this.paint();
   }
 
   /** @param {string} text */
   onQuery(text) {
+    this.query = text;
+    this.hits.at = -1;
     this.filter.setQuery(text);
     this.paintFiltered();
   }
@@ -296,7 +410,7 @@ export class Dashboard {
     const isSelected = picked !== null && this.filter.evidence?.label !== picked.label;
     if (isSelected) this.filter.setEvidence(picked.label, picked.evidence);
     else this.filter.clearEvidence();
-    for (const panel of [this.plan, this.findings]) panel.setPicked(isSelected ? picked.label : null);
+    this.plan.setPicked(isSelected ? picked.label : null);
     if (isSelected) this.goToEvidence(picked.evidence);
     this.paintFiltered();
   }
@@ -327,13 +441,13 @@ export class Dashboard {
     });
     const { tab, rows } = held.reduce((best, next) => (next.rows.length > best.rows.length ? next : best));
     if (!rows.length) return;
-    this.tab = tab;
+    this.chosen = tabName(tab);
     this.openRow(this.store.table(tab.table), rows[0]);
   }
 
   /** @param {Tab} tab */
   showTab(tab) {
-    this.tab = tab;
+    this.chosen = tabName(tab);
     this.provenance.close();
     this.paintFiltered();
   }
@@ -375,6 +489,8 @@ export class Dashboard {
 
   /** @param {Target} target */
   show(target) {
+    this.hints.hide();
+    if (!this.isFull) this.setFull(true);
     this.provenance.close();
     this.detail.open(target);
     this.paintTable();
@@ -395,10 +511,101 @@ export class Dashboard {
     if (isRowGone) this.table.focusRow(); // its element was made again meanwhile
   }
 
-  /** @param {KeyboardEvent} event */
+  /**
+   * The keys of the page. Letters count only outside of fields, and only while the focus is in the page, so that the
+   * notebook's own keys stay.
+   * @param {KeyboardEvent} event
+   */
   onKey(event) {
-    if (event.key !== "Escape" || event.defaultPrevented || this.detail.node.hidden) return;
+    if (event.defaultPrevented) return;
+    if (event.key === "Escape" && !this.detail.node.hidden) {
+      event.stopPropagation();
+      return this.closeDetail();
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || targetOf(event).closest("input, select, textarea, [contenteditable]")) return;
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      "/": () => this.focusSearch(),
+      e: () => this.store.isFrozen || this.setFull(!this.isFull),
+      j: () => this.moveStep(1),
+      k: () => this.moveStep(-1),
+      c: () => /** @type {HTMLElement | null} */ (this.plan.node.querySelector(".cdiag-copy"))?.click(),
+    };
+    const run = Object.hasOwn(keys, event.key.toLowerCase()) && keys[event.key.toLowerCase()];
+    if (!run) return;
+    run();
+    event.preventDefault();
     event.stopPropagation();
-    this.closeDetail();
   }
+
+  focusSearch() {
+    if (!this.isFull) this.setFull(true);
+    /** @type {HTMLElement | null} */
+    const search = this.view.querySelector(".cdiag-search");
+    search?.focus();
+  }
+
+  /**
+   * Gives the focus to the next step of the plan, or the one before.
+   * @param {number} direction 1 or -1
+   */
+  moveStep(direction) {
+    const steps = [...this.plan.node.querySelectorAll(".cdiag-step")];
+    const here = steps.findIndex((step) => step.contains(document.activeElement));
+    const next = steps[here < 0 && direction < 0 ? steps.length - 1 : here + direction];
+    /** @type {HTMLElement | null | undefined} */
+    const button = next?.querySelector("button, summary");
+    button?.focus();
+  }
+}
+
+/**
+ * What went wrong between the kernel and the page.
+ * @param {{store: Store}} props
+ */
+function Problem({ store: { problem, catchingUp } }) {
+  const text = problem ?? (catchingUp ? MISSED : null);
+  return text && html`<div class="cdiag-notice" role="alert">${text}</div>`;
+}
+
+/**
+ * Warns if recording took much, once the run has ended: with every compile the share changes.
+ * @param {{store: Store, copy: HTMLElement}} props
+ */
+function OwnCost({ store, copy }) {
+  const { own_share: share, own_s: own, compile_s: compiling } = store.totals;
+  if (store.isLive() || !(share > LARGE_SHARE)) return null;
+  const isLean = store.meta.detail === "lean";
+  return html`<div class="cdiag-message is-warn cdiag-own-cost">
+    <${Icon} name="warning" />
+    <div class="cdiag-message-text">
+      <b>compilediag itself took ${formatShare(share)}</b> (${formatSeconds(own)} of ${formatSeconds(compiling)}).${" "}
+      ${isLean ? "It records as little as it can." : html`<code>${LEAN}</code> records less.`}
+    </div>
+    ${!isLean && html`<${Held} node=${copy} />`}
+  </div>`;
+}
+
+/**
+ * One line for what the plan has no step for.
+ * @param {{store: Store, onOpen: () => void}} props
+ */
+function MoreFindings({ store, onOpen }) {
+  const advice = listAdvice(store.findings);
+  if (!advice.length) return null;
+  const label = formatAmount(advice.length, store.plan?.steps.length ? "other finding" : "finding");
+  return html`<button type="button" class="cdiag-link cdiag-more-findings" onClick=${onOpen}>${label} ›</button>`;
+}
+
+/**
+ * With which versions the session was recorded, and how; a report has that in its head.
+ * @param {{store: Store}} props
+ */
+function Foot({ store }) {
+  const { meta } = store;
+  return html`<div class="cdiag-foot">
+    ${meta.torch && html`<span>torch ${meta.torch}${meta.device ? ` (${meta.device})` : ""}</span>`}
+    ${meta.python && html`<span>Python ${meta.python}</span>`} ${meta.detail && html`<span>detail ${meta.detail}</span>`}
+    ${meta.started_ms && html`<span>started <${Ago} ms=${meta.started_ms} now=${store.kernelNow()} /></span>`}
+  </div>`;
 }

@@ -1,6 +1,6 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
 import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
-import { chooseUnit, isNumeric } from "../core/format.js";
+import { chooseUnit, formatDate, isNumeric, sinceStart } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
 import { fitColumns } from "./column-widths.js";
@@ -50,7 +50,7 @@ function sortPositions(positions, keys, direction) {
  * @param {Unit | null} unit
  */
 function writeHead({ label }, unit) {
-  return unit ? `${label} (${unit.name})` : label;
+  return unit?.name ? `${label} (${unit.name})` : label;
 }
 
 export class DataTable {
@@ -83,6 +83,7 @@ export class DataTable {
     this.openId = null;
     this.shape = "";
     this.hadFocus = false;
+    this.isMarked = false; // the active row is a hit of the search
     this.width = 0;
     this.head = make("div", "cdiag-head");
     this.head.setAttribute("role", "row");
@@ -203,6 +204,7 @@ export class DataTable {
    */
   findUnit({ name, type, text }) {
     if (text || !name) return null;
+    if (type === "time") return sinceStart(this.groups.store.meta.started_ms);
     const largest = this.table.rows.reduce((most, row) => Math.max(most, Math.abs(this.table.get(row, name) ?? 0)), 0);
     return chooseUnit(type, largest);
   }
@@ -322,6 +324,7 @@ export class DataTable {
     node.setAttribute("aria-rowindex", String(index + 2));
     node.classList.toggle("is-odd", index % 2 === 1);
     node.classList.toggle("is-open", id === this.openId);
+    node.classList.toggle("is-marked", this.isMarked && index === this.active);
   }
 
   /** @param {number} id */
@@ -347,6 +350,7 @@ export class DataTable {
     const cell = make("div", column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "", text);
     cell.setAttribute("role", "gridcell");
     cell.dataset.column = column.label;
+    if (column.type === "time") cell.title = formatDate(this.table.get(row, column.name ?? ""));
     return cell;
   }
 
@@ -376,15 +380,20 @@ export class DataTable {
     event.stopPropagation();
   }
 
-  /** @param {number} index */
-  moveTo(index) {
+  /**
+   * Makes a row the one that the keys move from, and shows it.
+   * @param {number} index
+   * @param {boolean} [hasFocus]
+   */
+  moveTo(index, hasFocus = true) {
     if (!this.order.length) return;
     this.active = Math.max(0, Math.min(this.order.length - 1, index));
     const top = this.active * ROW;
     const visible = this.scroller.clientHeight - this.head.offsetHeight;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
     if (top + ROW > this.scroller.scrollTop + visible) this.scroller.scrollTop = top + ROW - visible;
+    this.isMarked = !hasFocus; // what has the focus needs no mark
     this.paint();
-    this.focusRow();
+    if (hasFocus) this.focusRow();
   }
 }

@@ -1,10 +1,9 @@
 // Says that a long compile has ended to a reader who looks elsewhere: a notification if the browser allows it, else a sign
 // in the title of the browser's tab. Off until the reader asks for it.
 import { keyOfFlight } from "../core/compile-groups.js";
-import { makeButton, setShown } from "../core/dom.js";
 import { formatFunction, formatSeconds } from "../core/format.js";
-import { setHint } from "../core/hints.js";
 import { recall, remember } from "../core/memory.js";
+/** @import { Command } from "../core/menu.js" */
 /** @import { RunningCompile } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
@@ -19,29 +18,28 @@ export class EndNotice {
     /** @type {Map<string, RunningCompile>} key -> compile in flight */
     this.before = new Map();
     this.isOn = recall(NAME) === true;
-    this.button = makeButton("cdiag-button", "Notify", () => void this.toggle());
-    setHint(this.button, `Tells you when a compile of ${LONG_S} s or more has ended.`);
     this.clear = () => this.unmark();
-    this.mark();
   }
 
   destroy() {
     this.unmark();
   }
 
-  mark() {
-    this.button.setAttribute("aria-pressed", String(this.isOn));
+  /** @returns {Command} */
+  get command() {
+    const note = this.isOn ? "on" : "off";
+    return { key: "notify", label: `Notify when a compile of ${LONG_S} s or more ends`, note, run: () => void this.toggle() };
   }
 
   async toggle() {
     this.isOn = !this.isOn;
     remember(NAME, this.isOn);
-    this.mark();
+    this.store.notify(true);
     if (this.isOn && "Notification" in globalThis && Notification.permission === "default") await Notification.requestPermission();
   }
 
-  paint() {
-    setShown(this.button, this.store.isLive());
+  /** Looks which compiles have ended. */
+  follow() {
     const now = new Map(this.store.now.map((flight) => [keyOfFlight(flight) ?? "", flight]));
     for (const [key, flight] of this.before) if (!now.has(key)) this.noteEnd(flight);
     this.before = now;

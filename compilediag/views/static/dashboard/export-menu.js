@@ -1,6 +1,5 @@
-// The menu of exports: files that the kernel writes, and files that the browser makes of what is in the page.
-import { make, setShown, setText } from "../core/dom.js";
-import { Menu } from "../core/menu.js";
+// The commands of the export menu: files that the kernel writes, and files that the browser makes of what is in the page.
+import { make } from "../core/dom.js";
 /** @import { Command } from "../core/menu.js" */
 /** @import { Store, Table } from "../core/store.js" */
 
@@ -16,7 +15,7 @@ const FORMATS = [
 
 /** @typedef {() => {name: string, table: Table<any>, positions: number[]}} ReadTable the table that is shown, with its rows */
 
-export class ExportMenu {
+export class Exports {
   /**
    * @param {Store} store
    * @param {ReadTable} readTable
@@ -24,11 +23,7 @@ export class ExportMenu {
    */
   constructor(store, readTable, onPrint) {
     this.store = store;
-    this.menu = new Menu("Export", "cdiag-button");
-    this.node = this.menu.node;
-    this.status = make("div", "cdiag-exported");
-    this.status.setAttribute("role", "status");
-    setShown(this.status, false);
+    this.message = ""; // what became of the last export
     /** @type {Command[]} */
     const inBrowser = [
       { key: "table", label: "This table as CSV", run: () => this.saveTable(readTable()) },
@@ -37,7 +32,7 @@ export class ExportMenu {
     const byKernel = FORMATS.map(([key, label]) => ({ key, label, run: () => void this.write(key, label) }));
     // A notebook prints all of its cells, so only a report offers it.
     const print = { key: "print", label: "Print or save as PDF", run: onPrint };
-    this.menu.setCommands(store.isFrozen ? [...inBrowser, print] : [...byKernel, ...inBrowser]);
+    this.commands = store.isFrozen ? [...inBrowser, print] : [...byKernel, ...inBrowser];
   }
 
   /**
@@ -54,8 +49,8 @@ export class ExportMenu {
 
   /** @param {string} text */
   say(text) {
-    setText(this.status, text);
-    setShown(this.status, text !== "");
+    this.message = text;
+    this.store.notify(true);
   }
 
   /** @param {ReturnType<ReadTable>} shown */

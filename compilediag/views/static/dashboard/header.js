@@ -1,186 +1,203 @@
-// The top line (state, search, pause), and the tiles with the totals.
-import { make, makeButton, makeSearch, setShown, setText } from "../core/dom.js";
-import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
-import { explain } from "../core/glossary.js";
-import { makeTerm, setHint } from "../core/hints.js";
+// The head of the page, one row in every state: what compiles now, or how the run went; the search and what can be done.
+import { keyOfFlight } from "../core/compile-groups.js";
+import { formatAmount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
+import { Icon } from "../core/icon.js";
+import { Menu } from "../core/menu.js";
+import { Ago } from "../core/text.js";
+import { html, useTicks } from "../core/view.js";
+import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
+import { writeCause } from "./columns.js";
+/** @import { CompileGroups } from "../core/compile-groups.js" */
+/** @import { Command } from "../core/menu.js" */
+/** @import { RunningCompile } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
-/** @type {Record<string, (value: number) => string>} total -> its format; all others are counts */
-const FORMATS = {
-  compile_s: formatSeconds,
-  lost_s: formatSeconds,
-  cache_saved_s: formatSeconds,
-  own_s: formatSeconds,
-  tuning_s: formatSeconds,
-  eager_s: formatSeconds,
-  used_once_s: formatSeconds,
-  own_share: formatShare,
-};
+/** @typedef {"line" | "compact" | "full"} Size how much of the page is shown */
+/** @typedef {{store: Store, groups: CompileGroups, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
 
-/** @type {Record<string, string>} total -> the table that it sums up; if that was not collected, the total is unknown */
-const MADE_FROM = {
-  compiles: "compiles",
-  compile_s: "compiles",
-  limit_hits: "compiles",
-  recompiles: "recompiles",
-  lost_s: "recompiles",
-  cache_hits: "compile_caches",
-  cache_misses: "compile_caches",
-  cache_saved_s: "compile_caches",
-  refused_calls: "refused_calls",
-  graph_breaks: "graph_breaks",
-  tuning_s: "autotune",
-  tuning_runs: "autotune",
-  tuning_failed: "autotune",
-  graph_records: "cudagraphs",
-  graph_rerecords: "cudagraphs",
-  graph_skips: "cudagraphs",
-  graph_replays: "cudagraphs",
-  eager_calls: "calls",
-  eager_s: "calls",
-  used_once: "calls",
-  used_once_s: "calls",
-};
+const TICK_MS = 250;
+const QUIET_TICK_MS = 1000;
+/** @type {Record<string, string>} states that are not told by what ran */
+const ENDS = { lost: "The session's file was lost", cut: "The kernel stopped", unfinished: "Saved while watching" };
 
-/** @typedef {[key: string, one: string, many?: string]} Total a total, and the words after it */
+/**
+ * The state of a session as the page shows it.
+ * @param {Store} store
+ */
+export function findState(store) {
+  const { meta, hasKernelStopped, paused } = store;
+  if (paused) return "paused";
+  if (meta.state !== "watching") return meta.state ?? "loaded";
+  if (hasKernelStopped) return "cut";
+  if (!store.isLive()) return "unfinished";
+  return store.silence() ? "silent" : "watching";
+}
 
-/** @type {{main: Total, details: Total[]}[]} tiles: the total that is shown large, and those below it */
-const TILES = [
-  { main: ["compiles", "compile", "compiles"], details: [["compile_s", "compiling"]] },
-  { main: ["recompiles", "recompile", "recompiles"], details: [["lost_s", "lost"], ["limit_hits", "at the recompile limit"]] },
-  { main: ["cache_hits", "cache hit", "cache hits"], details: [["cache_saved_s", "saved"], ["cache_misses", "missed"]] },
-  { main: ["tuning_s", "tuning"], details: [["tuning_runs", "run", "runs"], ["tuning_failed", "choice failed", "choices failed"]] },
-  {
-    main: ["graph_records", "CUDA graph", "CUDA graphs"],
-    details: [["graph_rerecords", "re-recorded"], ["graph_skips", "skipped"], ["graph_replays", "replay", "replays"]],
-  },
-  { main: ["graph_breaks", "graph break", "graph breaks"], details: [] },
-  { main: ["refused_calls", "refused call", "refused calls"], details: [] },
-  {
-    main: ["eager_calls", "eager call", "eager calls"],
-    details: [["eager_s", ""], ["used_once", "entry called once", "entries called once"], ["used_once_s", ""]],
-  },
-  { main: ["own_share", "overhead"], details: [["own_s", ""], ["events", "event", "events"], ["dropped", "dropped"]] },
-];
+/**
+ * @param {NowProps & {children: any, commands: Command[], onSize: () => void}} props
+ */
+export function Header({ store, groups, size, onFlight, onSize, commands, children }) {
+  const { paused, isFrozen, meta } = store;
+  const isFull = size === "full";
+  const label = isFull ? "Compact" : "Show everything";
+  return html`<div class="cdiag-top">
+    <${Now} store=${store} groups=${groups} size=${size} onFlight=${onFlight} />
+    ${meta.redacted && html`<span class="cdiag-badge">redacted</span>`} ${isFull && children}
+    ${(store.isLive() || paused) &&
+    html`<button type="button" class="cdiag-button cdiag-pause" aria-pressed=${String(paused)} onClick=${() => store.setPaused(!paused)}>
+      ${paused ? "Continue" : "Pause"}
+    </button>`}
+    ${isFull && html`<${Menu} label="Export" className="cdiag-button" commands=${commands} />`}
+    ${!isFrozen &&
+    html`<button type="button" class="cdiag-button is-quiet is-icon cdiag-size" title=${`${label} (E)`} aria-label=${label} onClick=${onSize}>
+      <${Icon} name=${isFull ? "smaller" : "larger"} />
+    </button>`}
+  </div>`;
+}
 
-/** @type {Record<string, string[]>} tiles that most sessions do not need: they are shown once one of these totals is not 0 */
-const RARE = {
-  tuning_s: ["tuning_runs", "tuning_s"],
-  graph_records: ["graph_records", "graph_rerecords", "graph_skips"],
-  refused_calls: ["refused_calls"],
-  eager_calls: ["eager_calls", "used_once"],
-};
+/**
+ * What happens now; its clock runs in the browser, and stands while the display is paused.
+ * @param {NowProps} props
+ */
+function Now({ store, groups, size, onFlight }) {
+  const state = findState(store);
+  const isFlying = state === "watching" && store.now.length > 0;
+  useTicks(store.paused ? 0 : isFlying ? TICK_MS : QUIET_TICK_MS);
+  const inner = isFlying
+    ? html`<${Flight} store=${store} groups=${groups} onFlight=${onFlight} />`
+    : html`<span class="cdiag-now-what" role="status">${describeState(state, store, size)}</span>`;
+  return html`<div class="cdiag-now" data-state=${state}>
+    ${isFlying || html`<${Dot} state=${state} isQuiet=${size === "line"} />`}${inner}
+  </div>`;
+}
 
-/** @type {Record<string, string>} */
-const STATES = {
-  watching: "watching",
-  paused: "paused",
-  stopped: "stopped",
-  lost: "file lost",
-  loaded: "saved session",
-  unfinished: "saved while watching",
-  silent: "no news",
-  cut: "kernel stopped",
-};
-const CUT = "The kernel stopped; the recording ended here.";
-const MISSED = "Some updates were missed. The kernel sends them when its cell has ended.";
+/** @param {{state: string, isQuiet: boolean}} props */
+function Dot({ state, isQuiet }) {
+  if (isQuiet && (state === "stopped" || state === "loaded")) return html`<span class="cdiag-healthy"><${Icon} name="good" /></span>`;
+  return html`<span class="cdiag-dot is-${state}"></span>`;
+}
 
-export class Header {
-  /**
-   * @param {Store} store
-   * @param {(text: string) => void} onQuery
-   */
-  constructor(store, onQuery) {
-    this.store = store;
-    /** @type {{node: HTMLElement, words: HTMLElement, total: Total}[]} */
-    this.totals = [];
-    /** @type {Map<string, HTMLElement>} main total -> its tile */
-    this.rare = new Map();
-    this.state = make("span", "cdiag-state");
-    this.title = make("span", "cdiag-title");
-    this.badge = make("span", "cdiag-badge", "redacted");
-    this.waiting = make("span", "cdiag-waiting");
-    this.search = makeSearch("search everything", "search all tables", () => onQuery(this.search.value));
-    this.pause = makeButton("cdiag-button cdiag-pause", "pause", () => store.setPaused(!store.paused));
-    this.line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
-    this.notice = make("div", "cdiag-notice");
-    this.notice.setAttribute("role", "alert");
-    this.node = make("div", "cdiag-top", this.line, this.notice);
-    this.tiles = make("div", "cdiag-tiles", ...this.makeTiles());
+/**
+ * @param {string} state
+ * @param {Store} store
+ * @param {Size} size
+ */
+function describeState(state, store, size) {
+  const { waiting, totals } = store;
+  const compiles = `${formatAmount(totals.compiles ?? 0, "compile")}, ${formatSeconds(totals.compile_s ?? 0)}`;
+  if (state === "paused") return html`<b>Paused</b> <${Dim}>· ${formatAmount(waiting.length, "update")} waiting<//>`;
+  if (state === "silent") return html`No news from the kernel for ${formatSeconds(Math.floor(store.silence() / 1000))}`;
+  if (state === "watching") return html`<b>Watching</b> <${Dim}>· ${totals.compiles ? compiles : "nothing compiled so far"}<${LastEnd} store=${store} /><//>`;
+  const run = html`<${Run} store=${store} />`;
+  if (state in ENDS) return html`<b>${ENDS[state]}</b> <${Dim}>· ${compiles}${run}<//>`;
+  if (size === "full") return html`<b class="cdiag-title">${store.meta.title ?? "session"}</b> <${Dim}>${run}<//>`;
+  if (totals.recompiles) return html`<b>${formatAmount(totals.recompiles, "recompile")}</b> <${Dim}>in ${compiles}${run}<//>`;
+  const calls = totals.compiled_calls ? ` · ${formatAmount(totals.compiled_calls, "call")}` : "";
+  const own = totals.own_share ? ` · overhead ${formatShare(totals.own_share)}` : "";
+  return html`<b>${totals.compiles ? "Nothing recompiled" : "Nothing was compiled"}</b> <${Dim}>· ${compiles}${calls}${own}${size !== "line" && run}<//>`;
+}
+
+/** @param {{children: any}} props */
+function Dim({ children }) {
+  return html`<span class="cdiag-dim">${children}</span>`;
+}
+
+/**
+ * " · run of 4 min 26 s, ended 2 min ago".
+ * @param {{store: Store}} props
+ */
+function Run({ store }) {
+  const { started_ms: begin, stopped_ms: end } = store.meta;
+  if (!begin) return null;
+  if (!end) return html` · begun <${Ago} ms=${begin} now=${store.kernelNow()} />`;
+  return html` · run of ${formatSeconds((end - begin) / 1000)}, ended <${Ago} ms=${end} now=${store.kernelNow()} />`;
+}
+
+/** @param {{store: Store}} props */
+function LastEnd({ store }) {
+  const table = store.table("compiles");
+  const row = table.rows.at(-1);
+  if (!row) return null;
+  const end = table.get(row, "time") + 1000 * (table.get(row, "duration_s") ?? 0);
+  return html` · the last one ended <${Ago} ms=${end} now=${store.kernelNow()} />`;
+}
+
+/**
+ * What has compiled longest, and a list of what else compiles.
+ * @param {{store: Store, groups: CompileGroups, onFlight: (flight: RunningCompile) => void}} props
+ */
+function Flight({ store, groups, onFlight }) {
+  const [flight, ...others] = [...store.now].sort((a, b) => a.started_ms - b.started_ms);
+  const change = findChange(groups, flight);
+  const elapsed = secondsOf(flight, store);
+  const before = flight.before_s ?? 0;
+  const commands = others.map((other) => {
+    const [place, phase] = [formatPlace(other.file, other.line), writePhase(other)];
+    const label = [formatFunction(other.function) ?? "?", place && `(${place})`].filter(Boolean).join(" ");
+    return { key: `${other.compile_key} ${other.trigger}`, label, note: `${phase}, ${writeSeconds(secondsOf(other, store))}`, run: () => onFlight(other) };
+  });
+  return html`<span class="cdiag-dot is-${change ? "recompile" : "live"}"></span>
+    <button type="button" class="cdiag-flight" title=${formatPlace(flight.file, flight.line)} onClick=${() => onFlight(flight)}>
+      <span class="cdiag-now-what" role="status"><${What} flight=${flight} change=${change} /></span>
+      <span class="cdiag-dim"> · <span class="cdiag-now-phase" data-hint=${describePhase(flight)}>${writePhase(flight)}</span></span>
+    </button>
+    <${Menu} label=${`+${others.length} more`} className="cdiag-button is-quiet" commands=${commands} />
+    <span class="cdiag-clock">
+      <b class="cdiag-now-elapsed">${writeSeconds(elapsed)}</b>
+      ${before > 0 && html`<span class="cdiag-now-before" title="What the last compile of this function took."> of about ${formatSeconds(before)}</span>`}
+    </span>
+    <span class=${`cdiag-progress${before ? "" : " is-open"}${change ? " is-recompile" : ""}`} aria-hidden="true">
+      <i style=${before ? `width: ${(100 * Math.min(1, elapsed / before)).toFixed(1)}%` : ""}></i>
+    </span>`;
+}
+
+/** @param {{flight: RunningCompile, change: string | null}} props */
+function What({ flight, change }) {
+  const name = html`<code>${formatFunction(flight.function) ?? "?"}</code>`;
+  const isBackward = /backward/.test(flight.trigger ?? "");
+  if (change) {
+    return html`<span class="cdiag-cause"><${Icon} name="again" /> <b>${change}</b></span> <${Dim}>recompiling ${name}<//>`;
   }
+  return html`Compiling ${isBackward && "the backward of "}<b>${name}</b>${!flight.before_s && !isBackward && html` <${Dim}>for the first time<//>`}`;
+}
 
-  makeTiles() {
-    return TILES.map(({ main, details }) => {
-      const below = details.flatMap((total, i) => [i ? " · " : "", ...this.makeTotal(total, "")]);
-      const tile = make("div", "cdiag-tile", ...this.makeTotal(main, "cdiag-label"), make("div", "cdiag-sub", ...below));
-      if (main[0] in RARE) this.rare.set(main[0], tile);
-      return tile;
-    });
-  }
+/**
+ * What a recompile in flight is for: "idx.shape[0]: 8 → 6"; null for any other compile.
+ * @param {CompileGroups} groups
+ * @param {RunningCompile} flight
+ */
+function findChange(groups, flight) {
+  const key = keyOfFlight(flight);
+  const row = key === null ? undefined : groups.members("recompiles", key)[0];
+  return row ? writeCause(groups.store.table("recompiles").reader(row)) : null;
+}
 
-  /**
-   * @param {Total} total
-   * @param {string} className of the words after the number
-   */
-  makeTotal(total, className) {
-    const node = make("span", "cdiag-number", MISSING);
-    node.dataset.total = total[0];
-    const words = makeTerm("", explain(total[0]));
-    if (className) words.classList.add(className);
-    this.totals.push({ node, words, total });
-    return total[1] ? [node, " ", words] : [node];
-  }
+/**
+ * @param {RunningCompile} flight
+ * @param {Store} store
+ */
+function secondsOf(flight, store) {
+  return Math.max(0, (store.kernelNow() - flight.started_ms) / 1000);
+}
 
-  paint() {
-    const { meta, totals, paused, waiting } = this.store;
-    this.paintState();
-    setText(this.title, meta.title ?? "");
-    setShown(this.badge, meta.redacted === true);
-    setText(this.waiting, paused ? `paused, ${formatCount(waiting.length)} updates waiting` : "");
-    setShown(this.pause, this.store.isLive() || paused);
-    setText(this.pause, paused ? "resume" : "pause");
-    this.pause.setAttribute("aria-pressed", String(paused));
-    this.paintNotice();
-    this.rare.forEach((tile, key) => setShown(tile, RARE[key].some((total) => totals[total] > 0)));
-    for (const { node, words, total } of this.totals) this.paintTotal(node, words, total);
-  }
+/**
+ * Seconds of a clock that runs: it shows no time that has not passed.
+ * @param {number} seconds
+ */
+function writeSeconds(seconds) {
+  return formatSeconds(Math.floor(seconds * 10) / 10);
+}
 
-  /** Also runs a few times a second: silence is no event. */
-  paintState() {
-    const state = this.store.paused ? "paused" : this.findState();
-    setText(this.state, STATES[state] ?? state);
-    this.state.dataset.state = state;
-  }
+/** @param {RunningCompile} flight */
+function writePhase(flight) {
+  return flight.phase ? phaseLabel(flight.phase) : "starting";
+}
 
-  findState() {
-    const { meta, hasKernelStopped } = this.store;
-    if (meta.state !== "watching") return meta.state ?? "loaded";
-    if (hasKernelStopped) return "cut";
-    if (!this.store.isLive()) return "unfinished";
-    return this.store.silence() ? "silent" : "watching";
-  }
-
-  /**
-   * @param {HTMLElement} node
-   * @param {HTMLElement} words
-   * @param {Total} total
-   */
-  paintTotal(node, words, [key, one, many]) {
-    const value = this.store.totals[key];
-    const isBlind = this.store.observed[MADE_FROM[key]] === false;
-    const known = value !== null && value !== undefined && !(isBlind && value === 0);
-    const shown = known ? (FORMATS[key] ?? formatCount)(value) : MISSING;
-    setText(node, known && isBlind ? `≥ ${shown}` : shown);
-    setText(words, value === 1 ? one : many ?? one);
-    node.dataset.value = known ? String(value) : "";
-    setHint(node, isBlind ? "not collected, or not all the time" : null);
-    node.classList.toggle("is-blind", isBlind);
-  }
-
-  paintNotice() {
-    const { problem, hasKernelStopped, catchingUp } = this.store;
-    const text = problem ?? (hasKernelStopped ? CUT : catchingUp ? MISSED : null);
-    setText(this.notice, text ?? "");
-    setShown(this.notice, text !== null);
-  }
+/**
+ * What a phase does, and the phases that it runs in: "Inductor turns a graph into kernels ... Dynamo › Inductor".
+ * @param {RunningCompile} flight
+ */
+function describePhase({ phases }) {
+  const kind = (phases ?? []).map(phaseKind).findLast((each) => each !== null);
+  return [kind && PHASE_KINDS[kind][1], (phases ?? []).map(phaseLabel).join(" › ")].filter(Boolean).join("\n") || null;
 }

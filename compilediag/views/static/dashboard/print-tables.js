@@ -1,6 +1,6 @@
 // What is printed: the tables that the reader chooses, with all of their rows; plan, findings and timeline are always.
 import { make, makeButton, setShown } from "../core/dom.js";
-import { chooseUnit, formatAmount, formatCount, isNumeric } from "../core/format.js";
+import { chooseUnit, formatAmount, formatCount, isNumeric, sinceStart } from "../core/format.js";
 import { tabName, writeCell } from "./columns.js";
 /** @import { CompileGroups } from "../core/compile-groups.js" */
 /** @import { Store } from "../core/store.js" */
@@ -87,11 +87,12 @@ export class PrintTables {
     if (!passed.length) return [];
     const columns = tab.columns.filter((column) => (column.from ?? 0) <= PAPER_WIDTH);
     const units = columns.map(({ name, type, text }) => {
+      if (type === "time") return sinceStart(this.store.meta.started_ms);
       const values = text || !name ? [] : table.rows.map((row) => Math.abs(Number(table.get(row, name)) || 0));
       return chooseUnit(type, values.reduce((most, value) => Math.max(most, value), 0));
     });
     const heads = columns.map(({ label, type }, i) => {
-      return make("th", isNumeric(type) ? "is-number" : "", units[i] ? `${label} (${units[i].name})` : label);
+      return make("th", isNumeric(type) ? "is-number" : "", units[i]?.name ? `${label} (${units[i].name})` : label);
     });
     const lines = passed.slice(0, MOST_ROWS).map((position) => {
       const row = table.rows[position];

@@ -31,8 +31,6 @@ export interface Tab<Name extends string = string> {
   only?(get: Get<RowOf<Name>>): boolean;
   /** "call-sites": drawn as a tree instead of a table. */
   view?: "call-sites";
-  /** Shown also without rows. */
-  isMain?: boolean;
   /** Not shown before it is chosen, also with rows. */
   isAside?: boolean;
   /** Rows that most readers do not need: left out until they are asked for, or something is searched. */

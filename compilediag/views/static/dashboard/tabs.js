@@ -90,9 +90,8 @@ export const TABS = [
   defineTab({
     table: "recompiles",
     label: "Recompiles",
-    isMain: true,
     empty: "no recompiles so far: each function was compiled once for all calls",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
@@ -105,9 +104,8 @@ export const TABS = [
   defineTab({
     table: "compiles",
     label: "Compiles",
-    isMain: true,
     empty: NOTHING,
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
@@ -146,7 +144,7 @@ export const TABS = [
     name: "failures",
     label: "Failures",
     empty: "no compile failed so far",
-    sort: ["time", -1],
+    sort: ["at", -1],
     only: hasFailed,
     columns: [
       TIME,
@@ -169,7 +167,7 @@ export const TABS = [
     },
     label: "Caches",
     empty: "no cache lookups so far: compiles with the backend inductor have them",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       FUNCTION,
@@ -188,7 +186,7 @@ export const TABS = [
     table: "tunings",
     label: "Autotuning",
     empty: 'nothing tuned so far: torch.compile(mode="max-autotune") times several kernels for an operation',
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       { label: "op", name: "op", type: "text", isCode: true },
@@ -207,7 +205,7 @@ export const TABS = [
     table: "graph_functions",
     label: "CUDA graphs",
     empty: 'no CUDA graphs so far: torch.compile(mode="reduce-overhead") records them',
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       FUNCTION,
@@ -230,7 +228,7 @@ export const TABS = [
     table: "kernels",
     label: "Kernels",
     empty: "no kernel compiled so far: the backend inductor compiles them",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
@@ -247,7 +245,7 @@ export const TABS = [
     table: "refused_calls",
     label: "Refused calls",
     empty: "no refused calls so far: a stance (torch.compiler.set_stance) or aot_compile can refuse to compile",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       { ...FUNCTION, text: (get, owner) => FUNCTION.text?.(get, owner) ?? "all functions" }, // of a stance that skips guards
@@ -264,7 +262,7 @@ export const TABS = [
     table: "graph_breaks",
     label: "Graph breaks",
     empty: "no graph breaks so far: each compiled function is one graph",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
@@ -278,7 +276,7 @@ export const TABS = [
     table: "dynamic_decisions",
     label: "Dynamic sizes",
     empty: "torch made no dimension dynamic so far",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
@@ -296,7 +294,7 @@ export const TABS = [
     table: "symbolic_shapes",
     label: "Symbolic shapes",
     empty: "no symbolic shape so far",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
@@ -312,7 +310,7 @@ export const TABS = [
     table: "export_problems",
     label: "Export problems",
     empty: "no export problem so far: torch.export reports them",
-    sort: ["time", -1],
+    sort: ["at", -1],
     columns: [
       TIME,
       {
@@ -343,7 +341,7 @@ export const TABS = [
     table: "vllm_compiles",
     label: "vLLM",
     empty: "vLLM compiled nothing so far",
-    sort: ["time", 1],
+    sort: ["at", 1],
     columns: [
       TIME,
       { label: "part", name: "part", type: "text" },

@@ -1,0 +1,140 @@
+// The findings that no step of the plan has: those with something to do, and one closed line with the others.
+import { useState } from "../vendor/hooks.js";
+import { makeFindingMark } from "../core/blocks.js";
+import { formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { Link, Prose } from "../core/text.js";
+import { Held, html } from "../core/view.js";
+import { ExampleFold } from "./example-view.js";
+/** @import { Example as ExampleOf, Finding } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
+/** @import { Store } from "../core/store.js" */
+
+const FIRST = 3; // findings that are shown before "show all"
+const VALUES = 20; // values that the tooltip lists
+
+/** @typedef {{store: Store, picked: string | null, onPick: (finding: Finding) => void, onExplore: (place: Place) => void}} Props */
+
+/**
+ * The findings that the page lists: alike ones are one, with the events of all; what the plan has is left out.
+ * @param {Finding[]} findings
+ */
+export function listFindings(findings) {
+  /** @type {Map<string, Finding[]>} */
+  const alike = new Map();
+  for (const finding of findings.filter(({ step, is_cost }) => step === null && !is_cost)) {
+    const key = `${finding.rule}\n${finding.suggestion}\n${finding.is_expected}`;
+    alike.set(key, [...(alike.get(key) ?? []), finding]);
+  }
+  return [...alike.values()];
+}
+
+/**
+ * The findings that have something to do.
+ * @param {Finding[]} findings
+ */
+export function listAdvice(findings) {
+  return listFindings(findings).filter(([first]) => !first.is_expected);
+}
+
+/** @param {Props} props */
+export function Findings(props) {
+  const { store } = props;
+  const [showsAll, setShowsAll] = useState(false);
+  const advice = listAdvice(store.findings);
+  const notes = listFindings(store.findings).filter(([first]) => first.is_expected);
+  if (!advice.length && !notes.length) return null;
+  /**
+   * @param {Finding[][]} groups
+   * @param {boolean} isNumbered
+   */
+  const list = (groups, isNumbered) => html`<ol class="cdiag-finding-list">
+    ${groups.map(
+      (findings, i) => html`<${Item}
+        store=${store}
+        picked=${props.picked}
+        onPick=${props.onPick}
+        onExplore=${props.onExplore}
+        key=${findings[0].rule + (findings[0].evidence[0] ?? "")}
+        findings=${findings}
+        number=${isNumbered ? i + 1 : 0}
+        isLater=${isNumbered && i >= FIRST && !showsAll}
+      />`,
+    )}
+  </ol>`;
+  return html`<section class="cdiag-findings">
+    ${advice.length > 0 && html`<h2>${store.plan?.steps.length ? "Other findings" : "Findings"}</h2>${list(advice, true)}`}
+    ${advice.length > FIRST &&
+    html`<button type="button" class="cdiag-link" onClick=${() => setShowsAll(!showsAll)}>
+      ${showsAll ? "show fewer" : `show all ${formatCount(advice.length)}`}
+    </button>`}
+    ${notes.length > 0 &&
+    html`<details class="cdiag-notes">
+      <summary class="cdiag-link">${notes.length === 1 ? "1 note" : `${formatCount(notes.length)} notes`} with nothing to do</summary>
+      ${list(notes, false)}
+    </details>`}
+  </section>`;
+}
+
+/**
+ * One finding, or several that are alike.
+ * @param {Props & {findings: Finding[], number: number, isLater: boolean}} props
+ */
+function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
+  const [finding, ...others] = findings;
+  const all = others.length ? { ...finding, evidence: findings.flatMap(({ evidence }) => evidence) } : finding;
+  const seconds = findings.reduce((sum, each) => sum + each.seconds_recoverable, 0);
+  const event = finding.evidence.find((id) => store.table("recompiles").byId(id));
+  const docs = store.torchDocs[finding.rule];
+  const mark = makeFindingMark(finding);
+  return html`<li class=${isLater ? "is-later" : ""}>
+    <${Title} finding=${finding} picked=${picked} onPick=${() => onPick(all)}>
+      ${number > 0 && html`<span class="cdiag-rank">${formatCount(number)}</span>`} ${mark && html`<${Held} node=${mark} />`}
+      <span class="cdiag-finding-title"><${Prose} text=${finding.title} /></span>
+      ${seconds > 0 && html`<span class="cdiag-finding-lost">can save ${formatSeconds(seconds)}</span>`}
+    <//>
+    ${event !== undefined &&
+    html`<button type="button" class="cdiag-link cdiag-explore-link" aria-label=${`explore: ${finding.title}`} onClick=${() => onExplore({ event })}>
+      explore ›
+    </button>`}
+    ${others.length > 0 &&
+    html`<details class="cdiag-more">
+      <summary class="cdiag-link">and ${formatCount(others.length)} more like it</summary>
+      ${others.map(
+        (other) => html`<${Title} key=${other.title} finding=${other} picked=${picked} onPick=${() => onPick(other)}><${Prose} text=${other.title} /><//>`,
+      )}
+    </details>`}
+    <p class="cdiag-advice"><${Prose} text=${finding.suggestion ?? ""} /></p>
+    ${docs && html`<p class="cdiag-docs">torch's documentation: <${Link} url=${docs.url} title=${docs.title} /></p>`}
+    <${Example} example=${store.examples[finding.rule]} />
+  </li>`;
+}
+
+/**
+ * The first line of a finding, which shows its evidence.
+ * @param {{finding: Finding, picked: string | null, onPick: () => void, children: any}} props
+ */
+function Title({ finding, picked, onPick, children }) {
+  return html`<button
+    type="button"
+    class="cdiag-finding"
+    data-rule=${finding.rule}
+    data-hint=${writeTooltip(finding) || null}
+    aria-pressed=${String(picked === finding.title)}
+    onClick=${onPick}
+  >
+    <span class="cdiag-finding-top">${children}</span>
+  </button>`;
+}
+
+/** @param {{example: ExampleOf | undefined}} props */
+function Example({ example }) {
+  const [fold] = useState(() => new ExampleFold());
+  fold.update(example);
+  return html`<${Held} node=${fold.node} />`;
+}
+
+/** @param {Finding} finding */
+function writeTooltip(finding) {
+  const values = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
+  return [formatPlace(finding.file, finding.line), values && `values: ${values}`].filter(Boolean).join("\n");
+}
