@@ -23,6 +23,8 @@ from IPython.display import display
 from tests.browser.many_events import many_events
 session = cd.start()
 display(session.dashboard())
+# A kernel drops what its client has not read 1 s after it has closed its sockets, and a busy client reads late.
+get_ipython().kernel.iopub_socket.io_thread.socket.linger = 120_000
 for n in range(4):
     inside.list_watching()[0].emit(lambda n=n: list(many_events(2000, time.time_ns() + n * 10**9)))
     session.flush()
