@@ -29,7 +29,7 @@ STYLES = (
     "core/theme.css",
     "dashboard/header.css",
     "dashboard/plan.css",
-    "dashboard/timeline.css",
+    "timeline/timeline.css",
     "dashboard/tables.css",
     "dashboard/detail-pane.css",
     "dashboard/call-site-tree.css",

@@ -368,11 +368,18 @@ class PageRows:
 
 
 def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:
-    """Events as rows of the page, in the order of their table's columns; times are in ms."""
-    names = list(table_columns(kind.table))
-    names.remove("time")
+    """Events as rows of the page, in the order of their table's columns; times are in ms.
+
+    A size has one spelling on the page, that of the user's code: torch's `x.size()[0]` is `x.shape[0]`.
+    """
+    specs = table_columns(kind.table)
+    names = [name for name in specs if name != "time"]
+    sources = [i for i, name in enumerate(names) if specs[name]["user_data"] in ("source", "torch_source")]
     get = attrgetter(*names)
     rows = [list(get(event)) for event in events]
+    for row in rows if sources else ():
+        for i in sources:
+            row[i] = row[i] and row[i].replace(".size()[", ".shape[")
     for row, event in zip(rows, events, strict=True):
         row.insert(1, to_ms(event.time_ns))
     return rows

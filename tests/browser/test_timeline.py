@@ -3,7 +3,8 @@
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SECOND, expect_value, run_modules, show_widget
+from compilediag.events import Compile, GuardFailure, Phase
+from tests.browser.conftest import BEGIN_NS, SECOND, expect_value, run_modules, show_widget
 from tests.browser.many_events import many_events
 
 #: Keeps what is drawn in `window.drawn`, the texts of the last painting by canvas, and counts paintings.
@@ -23,20 +24,21 @@ WATCH = """() => {
   };
 }"""
 TEXTS = "window.drawn.get(document.querySelector('.cdiag-canvas')) ?? []"
-#: Left edge and width of the window on the minimap, as shares of the whole.
+#: Left edge and width of the window of the overview, as shares of the whole; all while the timeline is not zoomed.
 WINDOW = """(() => {
   const [part, whole] = [".cdiag-minimap-window", ".cdiag-minimap-track"].map((each) =>
     document.querySelector(each).getBoundingClientRect());
-  return [(part.left - whole.left) / whole.width, part.width / whole.width];
+  return whole.width ? [(part.left - whole.left) / whole.width, part.width / whole.width] : [0, 1];
 })()"""
+GUTTER = 200
 #: A frame after the next one, when all that was asked for is painted.
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
-def open_timeline(new_page, recorded, **options):
+def open_timeline(new_page, recorded, is_full=True, **options):
     page = new_page(**options)
     page.evaluate(WATCH)
-    show_widget(page, recorded.snapshot())
+    show_widget(page, recorded.snapshot(), is_full=is_full)
     expect_value(page, TEXTS, bool)
     return page
 
@@ -47,7 +49,7 @@ def lanes_box(page):
 
 
 def expect_window(page, accepts):
-    """Wait until the window on the minimap is accepted; its left edge and its width, as shares."""
+    """Wait until the window of the overview is accepted; its left edge and its width, as shares."""
     page.evaluate(SETTLED)
     return expect_value(page, WINDOW, lambda window: accepts(*window))
 
@@ -89,7 +91,7 @@ def test_the_wheel_zooms_with_ctrl_and_else_scrolls_the_page(recorded, new_page)
     left, width = expect_value(page, WINDOW, lambda window: window[1] < 0.4)
     page.keyboard.up("Control")
     expect_value(page, "scrollY", scrolled)
-    share = (x - box["x"] - 260) / (box["width"] - 260)
+    share = (x - box["x"] - GUTTER) / (box["width"] - GUTTER)
     assert abs(left + width * share - share) < 0.03, "the place under the pointer moved"
 
     page.mouse.wheel(120, 0)
@@ -105,19 +107,18 @@ def test_a_drag_moves_a_double_click_fits_and_shift_selects(recorded, new_page):
         recorded.compile(number, seconds=2.0)
     page = open_timeline(new_page, recorded)
     box = lanes_box(page)
-    x, y = box["x"] + 260 + (box["width"] - 260) * 0.5, box["y"] + 40
+    x, y = box["x"] + GUTTER + (box["width"] - GUTTER) * 0.5, box["y"] + 40
     page.mouse.move(x, y)
-    for part in ("forward 0/1", "2.0 s", "recompile", "Dynamo 2.0 s (entire_frame_compile)"):
-        expect(page.locator(".cdiag-tip")).to_contain_text(part)
     page.mouse.dblclick(x, y)
-    expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/1")
-    first, third = expect_window(page, lambda left, width: is_near(left, 1 / 3, 0.04) and is_near(width, 1 / 3, 0.08))
+    expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/2")
+    # While the session is live the axis ends at a round time, here 10 s; the bar is from 4 s to 6 s.
+    first, fifth = expect_window(page, lambda left, width: is_near(left, 0.4, 0.04) and is_near(width, 0.2, 0.06))
 
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - 200, y + 3, steps=5)
     page.mouse.up()
-    expect_window(page, lambda left, width: left > first + 0.03 and is_near(width, third, 0.01))
+    expect_window(page, lambda left, width: left > first + 0.03 and is_near(width, fifth, 0.01))
     page.mouse.dblclick(x, box["y"] + 5)
     expect(page.locator(".cdiag-reset")).to_be_hidden()
 
@@ -129,15 +130,18 @@ def test_a_drag_moves_a_double_click_fits_and_shift_selects(recorded, new_page):
     page.mouse.up()
     page.keyboard.up("Shift")
     expect(page.locator(".cdiag-band")).to_be_hidden()
-    expect_window(page, lambda left, width: is_near(width, 120 / (box["width"] - 260)))
+    expect_window(page, lambda left, width: is_near(width, 120 / (box["width"] - GUTTER)))
     page.click(".cdiag-reset")
     expect_window(page, lambda left, width: width > 0.99)
 
 
-def test_the_window_of_the_minimap_moves_and_has_edges(recorded, new_page):
+def test_the_overview_of_a_zoomed_timeline_has_a_window_that_moves_and_has_edges(recorded, new_page):
     for number in range(4):
         recorded.compile(number)
     page = open_timeline(new_page, recorded)
+    expect(page.locator(".cdiag-minimap")).to_be_hidden()
+    page.focus(".cdiag-lanes")
+    page.keyboard.press("+")
     page.locator(".cdiag-minimap").scroll_into_view_if_needed()
     track = page.locator(".cdiag-minimap-track").bounding_box()
     y = track["y"] + 12
@@ -148,7 +152,9 @@ def test_the_window_of_the_minimap_moves_and_has_edges(recorded, new_page):
         page.mouse.move(track["x"] + track["width"] * end, y, steps=4)
         page.mouse.up()
 
-    drag(0.999, 0.4)
+    left, width = expect_window(page, lambda left, width: is_near(width, 2 / 3))
+    drag(left + width, 0.4)
+    drag(left, 0.0)
     expect_window(page, lambda left, width: left < 0.01 and is_near(width, 0.4))
     drag(0.2, 0.5)
     expect_window(page, lambda left, width: is_near(left, 0.3) and is_near(width, 0.4))
@@ -164,13 +170,13 @@ def test_the_zoom_is_remembered_when_a_report_is_loaded_again(recorded, open_rep
     for key in ("+", "+", "Shift+ArrowRight"):
         page.keyboard.press(key)
     page.click(".cdiag-more-lanes")
-    page.click(".cdiag-switch >> text=as a table")
+    page.click(".cdiag-switch >> text=As a table")
     window = expect_window(page, lambda left, width: width < 0.5)
     page.reload()
     page.wait_for_selector(".cdiag-reset")
     expect_window(page, lambda *again: all(is_near(*pair, 1e-3) for pair in zip(window, again, strict=True)))
     expect(page.locator(".cdiag-more-lanes")).to_have_attribute("aria-expanded", "true")
-    expect(page.locator(".cdiag-switch >> text=as a table")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".cdiag-switch >> text=As a table")).to_have_attribute("aria-pressed", "true")
 
 
 def test_lanes_are_sorted_by_cost_and_more_shows_the_others(recorded, new_page):
@@ -181,13 +187,13 @@ def test_lanes_are_sorted_by_cost_and_more_shows_the_others(recorded, new_page):
     names = [f"block_{n}" for n in range(8, 2, -1)]
     drawn = page.evaluate(TEXTS)
     assert [text for text in drawn if text in ("forward", *names, "block_0")] == ["forward", *names]
-    assert "after the graph break at line 21" in drawn[drawn.index("forward") - 1]
+    assert drawn[drawn.index("forward") + 1].endswith("graph break at line 21 · 20.0 s")
     box = lanes_box(page)
     page.mouse.move(box["x"] + 30, box["y"] + 40)
     expect(page.locator(".cdiag-tip-head")).to_have_text("forward, after the graph break at line 21")
     expect(page.locator(".cdiag-tip")).to_contain_text("model.py:99")
     expect(page.locator(".cdiag-tip")).to_contain_text("1 compile, 20.0 s")
-    expect(page.locator(".cdiag-more-lanes")).to_have_text("3 more functions")
+    expect(page.locator(".cdiag-more-lanes")).to_have_text("3 more functions, 1.8 s")
     page.click(".cdiag-more-lanes")
     expect_value(page, TEXTS, lambda texts: {"block_0", "block_1", "block_2"} <= set(texts))
     page.click(".cdiag-more-lanes")
@@ -196,17 +202,90 @@ def test_lanes_are_sorted_by_cost_and_more_shows_the_others(recorded, new_page):
     expect_value(page, TEXTS, lambda texts: "block_0" in texts)
 
 
-def test_phases_have_names_ticks_are_whole_and_have_one_unit(recorded, new_page):
+def test_phases_have_names_and_ticks_are_round_times_since_the_start(recorded, new_page, deliver):
     recorded.compile(0, seconds=4.0)
     page = open_timeline(new_page, recorded)
     texts = page.evaluate(TEXTS)
-    assert {"Dynamo", "Inductor"} <= set(texts)
-    assert texts.count("seconds since the start") == 1
-    assert texts[texts.index("seconds since the start") + 1 :] == ["0", "1", "2", "3"]
+    assert {"Dynamo", "Inductor", "first compile"} <= set(texts)
+    page.focus(".cdiag-key.is-dynamo")
+    page.keyboard.press("Tab")
+    expect(page.locator(".cdiag-tooltip")).to_contain_text("Inductor turns a graph into kernels")
+    page.keyboard.press("Shift+Tab")
+    expect(page.locator(".cdiag-tooltip")).to_contain_text("Dynamo traces the Python code")
+    assert texts[texts.index("since the start") + 1 :] == ["0", "1 s", "2 s", "3 s", "4 s"], "it ends at a round time"
+    expect(page.locator(".cdiag-key")).to_have_text(["Dynamo", "Inductor", "cache miss"])
     page.focus(".cdiag-lanes")
     for _ in range(12):
         page.keyboard.press("+")
-    expect_value(page, TEXTS, lambda texts: "milliseconds since the start" in texts)
+    expect_value(page, TEXTS, lambda texts: "2.48 s" in texts)
+    page.keyboard.press("0")
+    recorded.clock += 80 * SECOND
+    recorded.model.patch()
+    recorded.compile(1, seconds=4.0)
+    deliver(page, recorded.patch())
+    expect_value(page, TEXTS, lambda texts: "1 min 15 s" in texts)
+
+
+def test_a_recompile_says_what_changed(recorded, new_page):
+    recorded.compile(0, seconds=4.0)
+    recorded.compile(1, seconds=4.0)
+    recorded.add(failed("self.n", "4", "5"), failed("x.size()[1]", "7", "8"), failed("mode", "1", "2"))
+    at = {"compile_id": "0/1", "time_ns": recorded.clock}
+    recorded.add(Compile(**at, **place("forward"), trigger="lazy_backward", outcome="ok", duration_s=2.0))
+    recorded.add(Phase(**at, name="entire_backward_compile", depth=0, duration_s=2.0))
+    recorded.stop()
+    page = open_timeline(new_page, recorded)
+    assert [text for text in page.evaluate(TEXTS) if "↻" in text] == ["↻ x.shape[0]: 1 → 2"], (
+        "the backward is a part of it"
+    )
+    page.focus(".cdiag-lanes")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    tip = page.locator(".cdiag-tip")
+    expect(tip.locator(".cdiag-tip-why")).to_have_text("x.shape[0]: 1 → 2")
+    for part in ("Recompile 1 of 1, at 4.0 s: 6.0 s lost", "also changed: self.n: 4 → 5, x.shape[1]: 7 → 8 and 1 more"):
+        expect(tip).to_contain_text(part)
+    expect(tip.locator(".cdiag-key")).to_have_text(["Dynamo 2.0 s", "Inductor 2.0 s", "AOTAutograd 2.0 s"])
+    expect(tip).to_contain_text("Steps 1, 2, 3 and 4 of the plan remove it · Enter details")
+
+
+def failed(source, expected, actual):
+    values = {"guard_source": source, "guard_kind": "value", "expected": expected, "actual": actual}
+    return GuardFailure(time_ns=BEGIN_NS, compile_id="0/1", entry_compile_id="0/0", **values)
+
+
+def test_recompiles_too_narrow_for_words_are_one_until_they_are_zoomed(recorded, new_page):
+    recorded.compile(0, seconds=60.0)
+    for number in (1, 2, 3):
+        recorded.compile(number, seconds=0.5)
+    recorded.clock += 60 * SECOND
+    for number in range(4, 34):
+        recorded.compile(number, seconds=1.0)
+    page = open_timeline(new_page, recorded)
+    texts = page.evaluate(TEXTS)
+    assert [text for text in texts if "↻" in text] == [
+        "↻ 3 recompiles",
+        "↻ 30 recompiles, 1.0 s each · x.shape[0]: 4 → 34",
+    ]
+    page.focus(".cdiag-lanes")
+    for key in ("Home", *["ArrowRight"] * 2, *["+"] * 12):
+        page.keyboard.press(key)
+    expect_value(page, TEXTS, lambda texts: "↻ x.shape[0]: 2 → 3" in texts)
+
+
+def test_compact_is_one_strip_that_leads_to_the_details(recorded, new_page):
+    record_functions(recorded, 9)
+    recorded.attempts[0] = 0
+    recorded.compile(1, seconds=9.0)
+    page = open_timeline(new_page, recorded, is_full=False)
+    expect_value(page, TEXTS, lambda texts: "since the start" not in texts and "block_8" not in texts)
+    box = lanes_box(page)
+    assert box["height"] == 40
+    for hidden in (".cdiag-strip", ".cdiag-more-lanes", ".cdiag-minimap"):
+        expect(page.locator(hidden)).to_be_hidden()
+    assert "↻ x.shape[0]: 1 → 2" in page.evaluate(TEXTS)
+    page.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + 28)
+    expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/1")
 
 
 def test_idle_stretches_fold(recorded, new_page):
@@ -214,10 +293,10 @@ def test_idle_stretches_fold(recorded, new_page):
     recorded.clock += 50 * SECOND
     recorded.compile(1, seconds=2.0)
     page = open_timeline(new_page, recorded)
-    fold = page.locator(".cdiag-switch >> text=fold 50.0 s without compiles")
+    fold = page.locator(".cdiag-switch >> text=Fold 50.0 s without compiles")
     expect(fold).to_have_attribute("aria-pressed", "false")
     box = lanes_box(page)
-    x, y = box["x"] + 260 + (box["width"] - 260) * 0.3, box["y"] + 40
+    x, y = box["x"] + GUTTER + (box["width"] - GUTTER) * 0.3, box["y"] + 40
     page.mouse.move(x, y)
     page.evaluate(SETTLED)
     expect(page.locator(".cdiag-tip")).to_be_hidden()
@@ -225,7 +304,7 @@ def test_idle_stretches_fold(recorded, new_page):
     page.mouse.move(x + 2, y)
     expect(page.locator(".cdiag-tip")).to_contain_text("forward 0/0")
     texts = page.evaluate(TEXTS)
-    assert {"0", "1", "2", "52", "53"} <= set(texts) and not {"20", "30"} & set(texts)
+    assert {"0", "1 s", "53 s"} <= set(texts) and not {"20 s", "30 s"} & set(texts)
 
 
 def test_the_keys_lead_to_each_compile_and_say_what_it_is(recorded, new_page):
@@ -236,8 +315,8 @@ def test_the_keys_lead_to_each_compile_and_say_what_it_is(recorded, new_page):
     status = page.locator(".cdiag-timeline [role=status]")
     page.focus(".cdiag-lanes")
     for key, words in (
-        ("ArrowRight", ["forward 0/0", "2.0 s", "first compile", "Dynamo 2.0 s"]),
-        ("ArrowRight", ["forward 0/1", "recompile"]),
+        ("ArrowRight", ["forward 0/0", "2.0 s", "first compile", "Dynamo 1.0 s"]),
+        ("ArrowRight", ["x.shape[0]: 1 → 2", "Recompile 1 of 1", "forward 0/1"]),
         ("ArrowDown", ["other 0/0", "first compile: failed"]),
         ("Home", ["forward 0/0"]),
         ("End", ["other 0/0"]),
@@ -253,19 +332,19 @@ def test_the_keys_lead_to_each_compile_and_say_what_it_is(recorded, new_page):
 
 def test_the_table_says_what_the_timeline_shows(recorded, new_page):
     recorded.compile(0, seconds=2.0)
-    recorded.compile(1, seconds=1.0, inductor_s=0.25)
+    recorded.compile(1, seconds=1.0)
     page = open_timeline(new_page, recorded)
     rows = page.locator(".cdiag-timeline-table tbody tr")
     expect_value(
         page,
         lambda: rows.evaluate_all("all => all.map(row => [...row.cells].map(cell => cell.textContent))"),
         [
-            ["forward 0/0", "0 s", "2.0 s", "first compile", "Dynamo 2.0 s, AOTAutograd 1.0 s"],
-            ["forward 0/1", "2.0 s", "1.0 s", "recompile", "Dynamo 1.0 s, AOTAutograd 500 ms, Inductor 250 ms"],
+            ["forward 0/0", "0 s", "2.0 s", "first compile", "Dynamo 1.0 s, Inductor 1.0 s"],
+            ["forward 0/1", "2.0 s", "1.0 s", "recompile, x.shape[0]: 1 → 2", "Dynamo 500 ms, Inductor 500 ms"],
         ],
     )
     expect(page.locator(".cdiag-timeline-table button")).to_have_count(0)  # Nobody would see that it has the focus.
-    page.click(".cdiag-switch >> text=as a table")
+    page.click(".cdiag-switch >> text=As a table")
     page.locator(".cdiag-timeline-table button", has_text="forward 0/1").click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/1")
     expect(page.locator(".cdiag-timeline-table caption")).to_have_text("2 compiles in view, in order of time")
@@ -325,7 +404,7 @@ def test_a_narrow_page_loses_nothing_to_the_right(recorded, new_page):
     record_functions(recorded, 9)
     page = open_timeline(new_page, recorded, width=400)
     texts = page.evaluate(TEXTS)
-    assert "block_8" in texts and "model.py:8" in texts and texts.count("s") == 1
+    assert "block_8" in texts and "model.py:8 · 1.3 s" in texts
     fits = "node => node.scrollWidth <= node.clientWidth"
     expect_value(page, lambda: page.locator(".cdiag-timeline").evaluate(fits), True)
     expect_value(page, "document.documentElement.scrollWidth <= innerWidth", True)
@@ -338,13 +417,6 @@ def test_what_compiles_now_is_the_first_lane(recorded, new_page, deliver):
     recorded.in_flight(compile_id="9/0", function="cheap", file="/home/me/model.py", line=7)
     deliver(page, recorded.patch())
     expect_value(page, TEXTS, lambda texts: "cheap" in texts and texts.index("cheap") < texts.index("block_8"))
-    page.hover(".cdiag-now-phase")
-    expect(page.locator(".cdiag-tooltip")).to_contain_text("Inductor turns a graph into kernels")
-    page.focus(".cdiag-key.is-aot")
-    page.keyboard.press("Tab")
-    expect(page.locator(".cdiag-tooltip")).to_contain_text("Inductor turns a graph into kernels")
-    page.keyboard.press("Shift+Tab")
-    expect(page.locator(".cdiag-tooltip")).to_contain_text("derives the graph of the backward")
 
 
 def test_paper_gets_all_lanes_and_all_of_the_time(recorded, new_page):
@@ -386,17 +458,16 @@ def test_many_moves_of_the_pointer_are_one_painting(recorded, new_page):
     }""")
     assert moved == 1
     expect_window(page, lambda left, width: width < 0.1)
-    expect(page.locator(".cdiag-more-lanes")).to_have_text("33 more functions")
+    expect(page.locator(".cdiag-more-lanes")).to_contain_text("33 more functions, ")
 
 
 #: The arithmetic of ranges, without a page around it.
-ARITHMETIC = """([view, axis]) => {
+ARITHMETIC = """([view, axis, model]) => {
   const spans = [{ start: 1000, end: 2000 }, { start: 1500, end: 3000 }, { start: 9000, end: 10000 }];
   const extent = { from: 1000, to: 10000 };
   const idle = view.findIdle((visit) => spans.forEach(({ start, end }) => visit(start, end)), extent);
   const folded = new view.TimeScale(extent, idle);
   const bounds = { from: 0, to: 1000 };
-  const steps = [0.1, 100, 2999, 4000, 900e3, 5e7].map((ms) => axis.chooseTicks(ms, 1000));
   return {
     idle,
     there_and_back: [1000, 2999, 4000, 8999, 9500, 10000, 12000].map((ms) => folded.toMs(folded.toUnits(ms))),
@@ -407,14 +478,15 @@ ARITHMETIC = """([view, axis]) => {
     closest: view.zoomRange({ from: 1, to: 2 }, 1.5, 1e9, bounds),
     pinched: view.pinchRange([400, 600], [0, 1], bounds),
     crossed: view.pinchRange([400, 600], [1, 0], bounds),
-    whole: steps.every(({ unit, step }) => Math.abs(step / unit.ms - Math.round(step / unit.ms)) < 1e-9),
-    units: steps.map(({ unit }) => unit.short),
+    steps: [0.1, 100, 2999, 4000, 900e3, 5e7].map((ms) => axis.chooseStep(ms, 1000)),
+    ticks: [0, 0.05, 20, 1500, 90e3, 120e3, 3600e3, 5400e3].map(axis.writeTick),
+    ends: [1, 5000, 5001, 61e3, 4000e3].map(model.roundUp),
   };
 }"""
 
 
 def test_ranges_of_the_axis(new_page):
-    found = run_modules(new_page(), ["dashboard/timeline-view.js", "dashboard/timeline-axis.js"], ARITHMETIC)
+    found = run_modules(new_page(), ["timeline/ranges.js", "timeline/axis.js", "timeline/model.js"], ARITHMETIC)
     assert found["idle"] == [{"from": 3000, "to": 9000}]
     assert [round(ms, 6) for ms in found["there_and_back"]] == [1000, 2999, 4000, 8999, 9500, 10000, 12000]
     assert found["after"] < 100 and abs(found["width"] - 3000 - found["after"]) < 1e-6
@@ -423,4 +495,6 @@ def test_ranges_of_the_axis(new_page):
     assert abs(found["closest"]["to"] - found["closest"]["from"] - 0.05) < 1e-9
     assert found["pinched"] == {"from": 400, "to": 600}
     assert found["crossed"]["to"] - found["crossed"]["from"] == 200
-    assert found["whole"] and found["units"] == ["µs", "ms", "ms", "s", "min", "h"]
+    assert [round(step, 6) for step in found["steps"]] == [0.02, 20, 500, 500, 120e3, 7200e3]
+    assert found["ticks"] == ["0", "50 µs", "20 ms", "1.5 s", "1 min 30 s", "2 min", "1 h", "1 h 30 min"]
+    assert found["ends"] == [5000, 5000, 10_000, 90_000, 5400_000]

@@ -174,7 +174,7 @@ def test_a_redacted_plan_has_the_same_steps_without_values_code_and_paths(tmp_pa
 #: What was recorded of a guarded value -> what of it is shown.
 SOURCES = [
     ("ids.shape[0]", "ids.shape[0]"),
-    ("x.size()[0], y.size()[1]", "x.size()[0], y.size()[1]"),
+    ("x.size()[0], y.size()[1]", "x.shape[0], y.shape[1]"),
     ("len(self.layers[12])", "len(self.layers[12])"),
     ("self.step", "self.step"),
     ("list(d.keys())[-1]", "list(d.keys())[-1]"),
@@ -212,8 +212,8 @@ SOURCES = [
 ]
 #: The same for a name as torch writes it.
 TORCH_SOURCES = [
-    ("L['x'].size()[0]", "L['x'].size()[0]"),
-    ("s27 = L['x'].size()[1], s86 = G['n']", "s27 = L['x'].size()[1], s86 = G['n']"),
+    ("L['x'].size()[0]", "L['x'].shape[0]"),
+    ("s27 = L['x'].size()[1], s86 = G['n']", "s27 = L['x'].shape[1], s86 = G['n']"),
     ("L['self']._modules['lin'].weight", "L['self']._modules['lin'].weight"),
     ("G['__builtins_dict___3']['len']", "G['__builtins_dict___3']['len']"),
     ("L['x'],L['self'].table['key']", "L['x'], L['self'].table['...']"),

@@ -1,5 +1,6 @@
 // The columns that tabs share, and how a cell is written and sorted.
 import { formatCount, formatFunction, formatInUnit, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
+import { writeChange } from "../core/recompiles.js";
 /** @import { CompiledFunction } from "../core/compile-groups.js" */
 /** @import { Unit } from "../core/format.js" */
 /** @import { Cells } from "../core/page-types" */
@@ -8,32 +9,6 @@ import { formatCount, formatFunction, formatInUnit, formatPlace, formatValue, MI
 /** @import { Tab, TabColumn } from "./tab-types" */
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
-
-/**
- * "before → after"; null if neither is known.
- * @param {string | null} before
- * @param {string | null} after
- */
-export function writeChange(before, after) {
-  return before === null && after === null ? null : `${before ?? MISSING} → ${after ?? MISSING}`;
-}
-
-/**
- * A guarded value as Python writes it: torch's `x.size()[0]` is `x.shape[0]`.
- * @param {string | null} source
- */
-export function writeSource(source) {
-  return source && source.replaceAll(".size()[", ".shape[");
-}
-
-/**
- * Why a function was compiled again: "idx.shape[0]: 8 → 6".
- * @param {Get<any>} get of a recompile
- */
-export function writeCause(get) {
-  const change = writeChange(get("expected"), get("actual"));
-  return [writeSource(get("guard_source")) ?? get("guard_kind"), change].filter(Boolean).join(": ");
-}
 
 /** @type {TabColumn<{time: number}>} */
 export const TIME = { label: "at", name: "time", type: "time", from: 480 };
@@ -50,7 +25,7 @@ export const COMPILE = {
 };
 
 /** @type {TabColumn} */
-export const GUARD = { label: "guard", text: (get) => writeSource(get("guard_source")) ?? get("guard_kind"), isCode: true };
+export const GUARD = { label: "guard", text: (get) => get("guard_source") ?? get("guard_kind"), isCode: true };
 
 /** @type {TabColumn} */
 export const CHANGE = { label: "expected → actual", text: (get) => writeChange(get("expected"), get("actual")), isCode: true };

@@ -11,7 +11,7 @@ import {
   formatValue,
   MISSING,
 } from "../core/format.js";
-import { writeChange } from "./columns.js";
+import { writeChange } from "../core/recompiles.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 import { writeSymbol } from "./tabs.js";
 /** @import { Get } from "../core/types" */

@@ -8,7 +8,10 @@ import { Icon } from "../core/icon.js";
 import { followPrint } from "../core/print.js";
 import { Ago } from "../core/text.js";
 import { followTheme } from "../core/theme.js";
+import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
+import { TimelineLanes } from "../timeline/lanes.js";
+import { Timeline } from "../timeline/timeline.js";
 import { CallSiteTree } from "./call-site-tree.js";
 import { tabName } from "./columns.js";
 import { DashboardMemory } from "./dashboard-memory.js";
@@ -26,8 +29,6 @@ import { HitBar, Hits, SearchBox } from "./search-box.js";
 import { hasRows, TabBar } from "./tab-bar.js";
 import { TabRows } from "./tab-rows.js";
 import { allTabs, SEARCHED, TABS } from "./tabs.js";
-import { TimelineLanes } from "./timeline-lanes.js";
-import { Timeline } from "./timeline.js";
 import { LARGE_SHARE, Totals } from "./totals.js";
 /** @import { Cells, Finding } from "../core/page-types" */
 /** @import { Place } from "../core/types" */
@@ -85,7 +86,8 @@ export class Dashboard {
     /** @type {Map<string, TabCount>} */
     this.counts = new Map();
     this.hits = new Hits();
-    this.lanes = new TimelineLanes(store, this.groups);
+    this.recompiles = new Recompiles(store, this.groups);
+    this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
     this.plan = new PlanCard(store, { pick: (picked) => this.onPick(picked), explore: onExplore });
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
     this.table = new DataTable(this.groups, TABS[0], store.table(TABS[0].table), (table, row) => this.openRow(table, row));
@@ -161,6 +163,7 @@ export class Dashboard {
     this.restore(this.memory.restore());
     this.notice.follow();
     this.groups.refresh();
+    this.recompiles.refresh();
     this.lanes.refresh();
     this.plan.paint();
     this.paintFiltered();

@@ -3,10 +3,10 @@ import { keyOfFlight } from "../core/compile-groups.js";
 import { formatAmount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { Menu } from "../core/menu.js";
+import { joinChange, readChange } from "../core/recompiles.js";
 import { Ago } from "../core/text.js";
 import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
-import { writeCause } from "./columns.js";
 /** @import { CompileGroups } from "../core/compile-groups.js" */
 /** @import { Command } from "../core/menu.js" */
 /** @import { RunningCompile } from "../core/page-types" */
@@ -169,7 +169,7 @@ function What({ flight, change }) {
 function findChange(groups, flight) {
   const key = keyOfFlight(flight);
   const row = key === null ? undefined : groups.members("recompiles", key)[0];
-  return row ? writeCause(groups.store.table("recompiles").reader(row)) : null;
+  return row ? joinChange(readChange(groups.store.table("recompiles").reader(row))) : null;
 }
 
 /**

@@ -1,6 +1,7 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
 import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
-import { CHANGE, COMPILE, countColumn, FUNCTION, GUARD, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
+import { writeChange } from "../core/recompiles.js";
+import { CHANGE, COMPILE, countColumn, FUNCTION, GUARD, LINE, secondsColumn, TIME, writeChoices } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
 /** @import { Get } from "../core/types" */
 /** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/page-types" */

@@ -1,32 +1,50 @@
-// The time axis of the timeline: ticks at whole numbers of one unit, and what folded idle stretches look like.
+// The time axis of the timeline: ticks at round times since the start, and what folded idle stretches look like.
 import { formatCount } from "../core/format.js";
-/** @import { Frame } from "./timeline-drawing.js" */
-/** @import { Stretch } from "./timeline-view.js" */
+/** @import { Frame } from "./drawing.js" */
+/** @import { Stretch } from "./ranges.js" */
 
 export const AXIS = 22; // px, height of the axis
-const LEAST_GAP = 74; // px between ticks
+const LEAST_GAP = 120; // px between ticks
 const LABEL_GAP = 8; // px between labels
 
-/** @type {{ms: number, steps: number[], name: string, short: string}[]} the units of ticks, and their round numbers */
+/** @type {[ms: number, short: string, steps: number[]][]} the units of ticks, and their round numbers */
 const UNITS = [
-  { ms: 1e-3, steps: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], name: "microseconds", short: "µs" },
-  { ms: 1, steps: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], name: "milliseconds", short: "ms" },
-  { ms: 1e3, steps: [1, 2, 5, 10, 15, 30, 60], name: "seconds", short: "s" },
-  { ms: 60e3, steps: [1, 2, 5, 10, 15, 30, 60], name: "minutes", short: "min" },
-  { ms: 3600e3, steps: [1, 2, 6, 12, 24, 48, 168], name: "hours", short: "h" },
+  [1e-3, "µs", [1, 2, 5, 10, 20, 50, 100, 200, 500]],
+  [1, "ms", [1, 2, 5, 10, 20, 50, 100, 200, 500]],
+  [1e3, "s", [1, 2, 5, 10, 15, 20, 30]],
+  [60e3, "min", [1, 2, 5, 10, 15, 20, 30]],
+  [3600e3, "h", [1, 2, 6, 12, 24, 48, 168]],
 ];
-const LEAST_TICKS = 3; // of a unit: with fewer in view, the next smaller unit is used
 
 /**
- * The unit of the ticks and the ms between them.
+ * The ms between ticks.
  * @param {number} ms in view
  * @param {number} width px
  */
-export function chooseTicks(ms, width) {
-  const unit = UNITS.findLast((each) => each.ms * LEAST_TICKS <= ms) ?? UNITS[0];
+export function chooseStep(ms, width) {
   const least = (ms / width) * LEAST_GAP;
-  const step = unit.steps.find((count) => count * unit.ms >= least) ?? Math.ceil(least / unit.ms);
-  return { unit, step: step * unit.ms };
+  return UNITS.flatMap(([unit, , steps]) => steps.map((count) => count * unit)).find((step) => step >= least) ?? least;
+}
+
+/**
+ * A tick: "0", "30 s", "1 min 30 s", "1.5 s" between whole seconds.
+ * @param {number} ms since the start
+ */
+export function writeTick(ms) {
+  if (ms < 1) return ms ? `${formatRound(ms * 1e3)} µs` : "0";
+  if (ms < 1e3) return `${formatRound(ms)} ms`;
+  const seconds = ms / 1e3;
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  const rest = formatRound(seconds % 60);
+  return [hours && `${formatCount(hours)} h`, minutes && `${minutes} min`, rest !== "0" && `${rest} s`].filter(Boolean).join(" ");
+}
+
+/**
+ * A number without what floating point adds to it.
+ * @param {number} value
+ */
+function formatRound(value) {
+  return String(Math.round(value * 1e6) / 1e6);
 }
 
 /**
@@ -40,10 +58,10 @@ export function toX({ scale, from, to, gutter, width }, ms) {
 
 /**
  * @param {Frame} frame
- * @param {(x: number, at: number, unit: {ms: number}) => void} visit gets the ms since the start
+ * @param {(x: number, at: number) => void} visit gets the ms since the start
  */
 function eachTick(frame, visit) {
-  const { unit, step } = chooseTicks(frame.to - frame.from, frame.width - frame.gutter);
+  const step = chooseStep(frame.to - frame.from, frame.width - frame.gutter);
   const last = frame.scale.stretches.length - 1;
   frame.scale.stretches.forEach(({ start, end, isFolded }, i) => {
     if (isFolded) return;
@@ -51,10 +69,9 @@ function eachTick(frame, visit) {
     const high = i === last ? frame.range.to : Math.min(end, frame.range.to);
     const first = Math.max(0, Math.ceil((low - frame.origin) / step - 1e-9));
     for (let n = first; frame.origin + n * step <= high; n += 1) {
-      visit(Math.round(toX(frame, frame.origin + n * step)) + 0.5, n * step, unit);
+      visit(Math.round(toX(frame, frame.origin + n * step)) + 0.5, n * step);
     }
   });
-  return unit;
 }
 
 /** @param {Frame} frame */
@@ -99,7 +116,7 @@ function drawFold(frame, { start, end }) {
 }
 
 /**
- * Numbers at the ticks; the unit is written once, at the left or, without a gutter, after the last number.
+ * The times of the ticks since the start.
  * @param {Frame} frame
  */
 export function drawAxis(frame) {
@@ -108,17 +125,13 @@ export function drawAxis(frame) {
   context.fillRect(0, 0, width, AXIS);
   visibleFolds(frame).forEach((fold) => drawFoldSign(frame, fold));
   context.fillStyle = palette.muted;
-  context.textAlign = "left";
-  const { unit } = chooseTicks(frame.to - frame.from, width - gutter);
-  const sign = gutter ? `${unit.name} since the start` : unit.short;
-  const room = gutter ? 0 : context.measureText(sign).width + LABEL_GAP;
-  context.fillText(sign, gutter ? 8 : width - room, AXIS / 2);
+  if (gutter) context.fillText("since the start", 12, AXIS / 2);
   let free = gutter;
-  eachTick(frame, (x, at, { ms }) => {
-    const text = formatCount(at / ms);
+  eachTick(frame, (x, at) => {
+    const text = writeTick(at);
     const wide = context.measureText(text).width;
-    if (x < free || x + wide + LABEL_GAP > width - room) return;
-    context.fillText(text, x + 3, AXIS / 2);
+    if (x < free || x + wide + LABEL_GAP > width) return;
+    context.fillText(text, x + 4, AXIS / 2);
     free = x + wide + LABEL_GAP;
   });
 }

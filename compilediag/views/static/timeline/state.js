@@ -1,7 +1,7 @@
 // How a person has set the timeline: its zoom, what is folded and open. It is remembered until the browser tab closes.
 import { nameOfSession, recall, remember } from "../core/memory.js";
 /** @import { Meta } from "../core/page-types" */
-/** @import { Range } from "./timeline-view.js" */
+/** @import { Range } from "./ranges.js" */
 
 const LONGEST_HISTORY = 50;
 const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
@@ -15,6 +15,7 @@ export class TimelineState {
     this.isFolded = false; // idle stretches
     this.isOpen = false; // the lanes beyond the costliest
     this.hasTable = false;
+    this.hasKeys = false; // not remembered
     /** @type {string | null} where it is remembered */
     this.name = null;
   }

@@ -1,6 +1,6 @@
 // The keys of the timeline: which compile an arrow leads to. No element is touched here.
-/** @import { CompileBar, Lane } from "./timeline-lanes.js" */
-/** @import { Range } from "./timeline-view.js" */
+/** @import { CompileBar, Lane } from "./lanes.js" */
+/** @import { Range } from "./ranges.js" */
 
 /**
  * The compile that a key leads to; null if there is none in that direction.
@@ -14,7 +14,7 @@ export function findNext(lanes, current, key, range) {
   if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
   if (!current) return findFirstInView(lanes, range);
   const { lane } = current;
-  const position = lane.bars.findIndex((bar) => bar.row[0] === current.row[0]);
+  const position = lane.bars.indexOf(current);
   if (key === "ArrowLeft") return lane.bars[position - 1] ?? null;
   if (key === "ArrowRight") return lane.bars[position + 1] ?? null;
   return findNearest(lanes, current, key === "ArrowUp" ? -1 : 1);

@@ -1,19 +1,19 @@
 // All of the session on a strip under the timeline, with a window over what the timeline shows.
 //
 // Drag the window to move it, its edges to make it larger or smaller, beside it to show another stretch.
-import { make } from "../core/dom.js";
-import { clampRange, moveRange } from "./timeline-view.js";
-/** @import { TimelineLanes } from "./timeline-lanes.js" */
-/** @import { Range, TimeScale } from "./timeline-view.js" */
+import { make, setShown } from "../core/dom.js";
+import { clampRange, moveRange } from "./ranges.js";
+/** @import { TimelineLanes } from "./lanes.js" */
+/** @import { Range, TimeScale } from "./ranges.js" */
 
-/** @typedef {{lanes: TimelineLanes, scale: TimeScale, bounds: Range, range: Range, gutter: number, width: number, palette: Record<string, string>}} Overview */
+/** @typedef {{lanes: TimelineLanes, scale: TimeScale, bounds: Range, range: Range, gutter: number, width: number, palette: Record<string, string>}} Shown */
 /** @typedef {{part: "from" | "to" | "all", at: number, range: Range}} Grip what is dragged, and how it began; units */
 
 const HEIGHT = 26; // px
 const HANDLE = 7; // px on each side of an edge that still grip it
 const LEAST_WINDOW = 4; // px, so that the window stays visible
 
-export class Minimap {
+export class Overview {
   /** @param {(range: Range, isNew: boolean) => void} onMove gets units; `isNew` at the start of a drag */
   constructor(onMove) {
     this.onMove = onMove;
@@ -23,7 +23,7 @@ export class Minimap {
     this.node = make("div", "cdiag-minimap", this.track);
     this.node.setAttribute("aria-hidden", "true"); // the keys of the timeline do the same
     this.drawn = "";
-    /** @type {Overview | null} */
+    /** @type {Shown | null} */
     this.shown = null;
     /** @type {Grip | null} */
     this.grip = null;
@@ -33,7 +33,12 @@ export class Minimap {
     this.track.addEventListener("pointercancel", () => this.release());
   }
 
-  /** @param {Overview} overview */
+  /** @param {boolean} isShown */
+  setShown(isShown) {
+    setShown(this.node, isShown);
+  }
+
+  /** @param {Shown} overview */
   paint(overview) {
     this.shown = overview;
     const { bounds, range, gutter, width, lanes, palette, scale } = overview;
@@ -55,7 +60,7 @@ export class Minimap {
   /**
    * Units at the pointer.
    * @param {PointerEvent} event
-   * @param {Overview} shown
+   * @param {Shown} shown
    */
   unitsAt(event, { bounds }) {
     const box = this.track.getBoundingClientRect();
@@ -102,7 +107,7 @@ export class Minimap {
 /**
  * How much was compiling at each pixel: dark where several functions were.
  * @param {HTMLCanvasElement} canvas
- * @param {Overview} overview
+ * @param {Shown} overview
  * @param {number} width px
  */
 function drawBars(canvas, { lanes, scale, bounds, palette }, width) {

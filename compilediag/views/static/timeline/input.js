@@ -2,8 +2,8 @@
 //
 // Ctrl or Cmd with the wheel zooms, as does a pinch. Shift with the wheel, or a wheel to the side, moves. The wheel alone
 // scrolls the page, so that nobody is caught in the timeline. A drag moves, with Shift it selects a stretch to zoom to.
-import { moveRange, pinchRange, zoomRange } from "./timeline-view.js";
-/** @import { Range } from "./timeline-view.js" */
+import { moveRange, pinchRange, zoomRange } from "./ranges.js";
+/** @import { Range } from "./ranges.js" */
 
 /** @typedef {{x: number, y: number}} Point px in the timeline */
 /**

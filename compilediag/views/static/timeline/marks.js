@@ -1,7 +1,7 @@
 // The signs on the timeline's bars: cache look-ups, graph breaks, CUDA graphs. Each has its own shape.
-import { toX } from "./timeline-axis.js";
-/** @import { Frame } from "./timeline-drawing.js" */
-/** @import { Lane } from "./timeline-lanes.js" */
+import { toX } from "./axis.js";
+/** @import { Frame } from "./drawing.js" */
+/** @import { Lane } from "./lanes.js" */
 
 /** @typedef {[dx: number, dy: number][]} Outline corners, in units of the mark's size */
 /** @type {Outline} */

@@ -1,24 +1,25 @@
 // What the timeline shows at this moment: which lanes, which stretch of time, and what is at a point. No element is
 // touched here; the state of a person's view is in timeline-state.js, the arithmetic of ranges in timeline-view.js.
-import { AXIS, toX } from "./timeline-axis.js";
-import { makeLayout } from "./timeline-drawing.js";
-import { putLitFirst } from "./timeline-lanes.js";
-import { TimelineState } from "./timeline-state.js";
-import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./timeline-view.js";
+import { toX } from "./axis.js";
+import { makeLayout } from "./drawing.js";
+import { putLitFirst } from "./lanes.js";
+import { TimelineState } from "./state.js";
+import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./ranges.js";
 /** @import { Store } from "../core/store.js" */
-/** @import { Layout } from "./timeline-drawing.js" */
-/** @import { Point } from "./timeline-input.js" */
-/** @import { CompileBar, FlightBar, Lane, Mark, TimelineLanes } from "./timeline-lanes.js" */
-/** @import { Range } from "./timeline-view.js" */
+/** @import { Layout } from "./drawing.js" */
+/** @import { Point } from "./input.js" */
+/** @import { CompileBar, Lane, Mark, TimelineLanes } from "./lanes.js" */
+/** @import { Range } from "./ranges.js" */
 
 /** @typedef {{from: number, to: number, range: Range, scale: TimeScale, origin: number, now: number, lit: Set<string | null> | null}} View */
-/** @typedef {{lane: Lane, bar: CompileBar | null, flight: FlightBar | null, marks: Mark[], isName: boolean}} Hit */
+/** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean}} Hit */
 
 const MOST_LANES = 7; // without "more"
 const REACH = 3; // px around the pointer that still count as on a bar
 const MARK_REACH = 5;
-const NAME_LINE = 17; // px of a lane without a gutter that its name has
 const WORTH_FOLDING = 0.1; // share of idle time from which folding is offered
+const ROUND_S = [5, 10, 15, 30, 60, 90, 120, 180, 300, 600, 900, 1200, 1800, 2700, 3600]; // ends of the axis while live
+const LONG_MS = 1800e3;
 
 export class TimelineModel {
   /**
@@ -31,7 +32,8 @@ export class TimelineModel {
     this.state = new TimelineState();
     this.width = 0;
     /** @type {Layout} */
-    this.layout = makeLayout(0);
+    this.layout = makeLayout(0, false, false);
+    this.isStrip = false; // all lanes as one, without names and axis
     /** @type {Set<string | null> | null} */
     this.lit = null;
     /** @type {number | null} event id of the compile that is open */
@@ -52,29 +54,34 @@ export class TimelineModel {
   /**
    * Reads the tables again and the clock.
    * @param {number} width px
+   * @param {boolean} isStrip
    */
-  refresh(width) {
+  refresh(width, isStrip) {
     const { lanes, state, lit } = this;
     state.restore(this.store.meta);
-    this.width = width;
-    this.layout = makeLayout(width);
+    Object.assign(this, { width, isStrip });
+    // While it is live, a lane has room for what will be said of its recompiles.
+    this.layout = makeLayout(width, lanes.signs.has("recompile") || this.store.isLive(), isStrip);
     this.now = this.store.kernelNow();
     const made = [lanes.version, lanes.list, lit];
     if (made.some((each, i) => each !== this.made[i])) {
       this.made = made;
       this.ordered = putLitFirst(lanes.list, lit);
       this.idle = findIdle((visit) => lanes.eachSpan(visit), lanes.extent);
-      this.current = this.current && lanes.findBar(this.current.row[0]); // lanes are made anew
+      const { key, start } = this.current ?? {}; // lanes are made anew
+      this.current = this.current && lanes.findBar((bar) => bar.key === key && bar.start === start);
     }
     const isFlying = this.store.isLive() && this.store.now.length > 0;
     const { from, to } = lanes.extent;
     const extent = { from, to: isFlying ? Math.max(to, this.now) : to };
     this.scale = new TimeScale(extent, state.isFolded ? this.idle : []);
     this.bounds = makeBounds(this.scale.width);
+    if (this.store.isLive()) this.bounds.to = roundUp(this.scale.width);
   }
 
   /** The lanes that are shown. */
   get shown() {
+    if (this.isStrip) return [this.lanes.joined];
     return this.state.isOpen ? this.ordered : this.ordered.slice(0, MOST_LANES);
   }
 
@@ -93,7 +100,7 @@ export class TimelineModel {
   /** The units in view. */
   get range() {
     const { zoom } = this.state;
-    if (!zoom) return this.bounds;
+    if (!zoom || this.isStrip) return this.bounds;
     return clampRange({ from: this.scale.toUnits(zoom.from), to: this.scale.toUnits(zoom.to) }, this.bounds);
   }
 
@@ -143,7 +150,7 @@ export class TimelineModel {
    * @returns {Range}
    */
   unitsOf({ start, end }) {
-    return { from: this.scale.toUnits(start), to: this.scale.toUnits(end) };
+    return { from: this.scale.toUnits(start), to: this.scale.toUnits(Math.min(end, Math.max(start, this.now))) };
   }
 
   /**
@@ -162,30 +169,27 @@ export class TimelineModel {
    * @returns {Hit | null}
    */
   hitAt({ x, y }, scroll) {
-    const { layout } = this;
-    const below = y - AXIS + scroll;
-    const lane = y < AXIS ? undefined : this.shown[Math.floor(below / layout.lane)];
+    const { layout, plot } = this;
+    const below = y - layout.axis + scroll;
+    const lane = y < layout.axis ? undefined : this.shown[Math.floor(below / layout.lane)];
     if (!lane) return null;
-    const isName = layout.gutter ? x < layout.gutter : below % layout.lane < NAME_LINE;
-    if (isName) return { lane, bar: null, flight: null, marks: [], isName };
+    const isName = layout.gutter ? x < layout.gutter : below % layout.lane < layout.above;
+    if (isName) return { lane, bar: null, marks: [], isName };
     const at = { ...this.view, gutter: layout.gutter, width: this.width };
     const marks = lane.marks.filter((mark) => Math.abs(toX(at, mark.at) - x) < MARK_REACH);
-    const units = at.from + ((x - layout.gutter) / this.plot.wide) * (at.to - at.from);
-    const reach = (REACH * (at.to - at.from)) / this.plot.wide;
-    return { lane, ...this.findBar(lane, units, reach), marks, isName };
-  }
-
-  /**
-   * The shortest compile, or compile in flight, near a place of the axis.
-   * @param {Lane} lane
-   * @param {number} units
-   * @param {number} reach units
-   */
-  findBar(lane, units, reach) {
+    const units = at.from + ((x - plot.left) / plot.wide) * (at.to - at.from);
+    const reach = (REACH * (at.to - at.from)) / plot.wide;
     const [low, high] = [this.scale.toMs(units - reach), this.scale.toMs(units + reach)];
-    const near = lane.bars.filter((bar) => bar.start <= high && low <= bar.end);
-    const bar = near.sort((a, b) => a.end - a.start - (b.end - b.start))[0];
-    const flight = lane.flights.find(({ start }) => start <= high && low <= this.now) ?? null;
-    return bar ? { bar, flight: null } : { bar: null, flight };
+    const near = lane.bars.filter((bar) => bar.start <= high && low <= Math.min(bar.end, this.now));
+    const bar = near.sort((a, b) => a.end - a.start - (b.end - b.start))[0] ?? null; // the shortest
+    return { lane, bar, marks, isName };
   }
+}
+
+/**
+ * The next round time, so that bars keep their place until it is reached.
+ * @param {number} ms
+ */
+export function roundUp(ms) {
+  return (ROUND_S.find((seconds) => seconds * 1e3 >= ms) ?? Math.ceil(ms / LONG_MS) * (LONG_MS / 1e3)) * 1e3;
 }

@@ -1,9 +1,8 @@
 // The timeline on paper: all lanes and all of the time, in pieces that a page can hold.
 import { make } from "../core/dom.js";
-import { AXIS } from "./timeline-axis.js";
-import { drawTimeline, makeLayout } from "./timeline-drawing.js";
-/** @import { Frame } from "./timeline-drawing.js" */
-/** @import { Lane } from "./timeline-lanes.js" */
+import { drawTimeline, makeLayout } from "./drawing.js";
+/** @import { Frame } from "./drawing.js" */
+/** @import { Lane } from "./lanes.js" */
 
 const WIDTH = 820; // px
 const PIECE = 16; // lanes
@@ -16,11 +15,11 @@ const MANY = 100; // lanes: beyond, the pieces have a lower resolution, because 
  */
 export function drawForPrint(frame, lanes) {
   const ratio = lanes.length > MANY ? 1 : 2;
-  const layout = makeLayout(WIDTH);
+  const layout = makeLayout(WIDTH, lanes.some((lane) => lane.bars.some((bar) => bar.isRecompile)), false);
   const pieces = [];
   for (let first = 0; first < lanes.length; first += PIECE) {
     const some = lanes.slice(first, first + PIECE);
-    const height = AXIS + some.length * layout.lane;
+    const height = layout.axis + some.length * layout.lane;
     const canvas = make("canvas", "");
     [canvas.width, canvas.height] = [WIDTH * ratio, height * ratio];
     const context = canvas.getContext("2d");

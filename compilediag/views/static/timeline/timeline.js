@@ -1,28 +1,33 @@
 // The timeline: its elements, and when they are painted. Whatever changes what it shows asks for one frame.
-import { make, setShown, setText } from "../core/dom.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { formatAmount, formatSeconds } from "../core/format.js";
 import { readPalette } from "../core/theme.js";
-import { AXIS } from "./timeline-axis.js";
-import { TimelineControls } from "./timeline-controls.js";
-import { drawTimeline } from "./timeline-drawing.js";
-import { TimelineInput } from "./timeline-input.js";
-import { findNext } from "./timeline-keys.js";
-import { Minimap } from "./timeline-minimap.js";
-import { TimelineModel } from "./timeline-model.js";
-import { drawForPrint } from "./timeline-print.js";
-import { TimelineTable } from "./timeline-table.js";
-import { TimelineTip } from "./timeline-tip.js";
-import { moveRange, zoomRange } from "./timeline-view.js";
+import { draw, html } from "../core/view.js";
+import { toX } from "./axis.js";
+import { drawTimeline } from "./drawing.js";
+import { Head } from "./head.js";
+import { TimelineInput } from "./input.js";
+import { findNext } from "./keys.js";
+import { TimelineModel } from "./model.js";
+import { Overview } from "./overview.js";
+import { drawForPrint } from "./print.js";
+import { moveRange, zoomRange } from "./ranges.js";
+import { TimelineTable } from "./table.js";
+import { Tip } from "./tip.js";
 /** @import { Store } from "../core/store.js" */
-/** @import { Frame } from "./timeline-drawing.js" */
-/** @import { Point, Surface } from "./timeline-input.js" */
-/** @import { CompileBar, TimelineLanes } from "./timeline-lanes.js" */
-/** @import { Hit } from "./timeline-model.js" */
-/** @import { Range } from "./timeline-view.js" */
+/** @import { Frame } from "./drawing.js" */
+/** @import { Switch } from "./head.js" */
+/** @import { Point, Surface } from "./input.js" */
+/** @import { CompileBar, TimelineLanes } from "./lanes.js" */
+/** @import { Hit } from "./model.js" */
+/** @import { Range } from "./ranges.js" */
 
 /** @typedef {(key: string | null, eventId: number | null) => void} OnPick */
 
 const TALLEST = 560; // px of lanes in view; the others scroll
 const [KEY_ZOOM, KEY_MOVE] = [1.5, 0.15];
+const TABLE_REST_MS = 2000; // between two updates of the table that only screen readers have
+const [BESIDE, BELOW] = [14, 16]; // px from the pointer to the tooltip
 const LABEL = `timeline of compiles; arrows lead from compile to compile, Enter opens one, plus and minus zoom, Shift and
 arrows move, 0 shows everything, Home and End lead to the first and the last compile, Escape goes back`;
 
@@ -33,7 +38,6 @@ export class Timeline {
    * @param {OnPick} onPick runs when a compile is chosen
    */
   constructor(store, lanes, onPick) {
-    this.store = store;
     this.lanes = lanes;
     this.onPick = onPick;
     this.model = new TimelineModel(store, lanes);
@@ -42,17 +46,34 @@ export class Timeline {
     /** @type {Point | null} where the pointer rests */
     this.pointer = null;
     this.hasFocus = false;
+    /** @type {unknown[]} what the line above shows */
+    this.headShape = [];
+    /** @type {unknown[]} what the table shows */
+    this.tableShape = [];
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.tableTimer = undefined;
     this.canvas = make("canvas", "cdiag-canvas");
     this.spacer = make("div", "cdiag-spacer", this.canvas);
     this.scroller = make("div", "cdiag-lanes", this.spacer);
     this.band = make("div", "cdiag-band"); // a stretch while it is selected
-    this.tip = new TimelineTip(store, this.model);
+    this.tip = make("div", "cdiag-tip");
     this.status = make("div", "cdiag-unseen");
-    this.controls = new TimelineControls((name) => this.flip(name), () => this.show(this.model.bounds, true));
-    this.minimap = new Minimap((range, isStep) => this.show(range, isStep));
-    this.table = new TimelineTable(store, lanes, (bar) => onPick(bar.key, bar.row[0]));
+    this.head = make("div", "");
+    this.more = makeButton("cdiag-link cdiag-more-lanes", "", () => this.flip("isOpen"));
+    this.overview = new Overview((range, isStep) => this.show(range, isStep));
+    this.table = make("div", "cdiag-timeline-table");
     this.pieces = make("div", "cdiag-print-lanes");
-    this.node = this.arrange();
+    const frame = make("div", "cdiag-frame", this.scroller, this.overview.node, this.band, this.tip);
+    this.node = make("section", "cdiag-timeline", this.head, frame, this.more, this.pieces, this.status, this.table);
+    this.node.setAttribute("aria-label", "Timeline");
+    this.tip.setAttribute("aria-hidden", "true"); // what the keys reach is announced as a status
+    this.status.setAttribute("role", "status");
+    this.table.setAttribute("aria-label", "timeline as a table");
+    this.scroller.tabIndex = 0;
+    this.scroller.setAttribute("role", "application");
+    this.scroller.setAttribute("aria-label", LABEL);
+    setShown(this.band, false);
+    setShown(this.tip, false);
     this.input = new TimelineInput(this.scroller, this.makeSurface());
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));
     this.scroller.addEventListener("scroll", () => this.paint());
@@ -68,23 +89,10 @@ export class Timeline {
 
   destroy() {
     this.watcher.disconnect();
-    this.table.destroy();
+    clearTimeout(this.tableTimer);
     if (this.painting !== null) cancelAnimationFrame(this.painting);
     removeEventListener("beforeprint", this.beforePrint);
     removeEventListener("afterprint", this.afterPrint);
-  }
-
-  arrange() {
-    const { scroller, controls } = this;
-    scroller.tabIndex = 0;
-    scroller.setAttribute("role", "application");
-    scroller.setAttribute("aria-label", LABEL);
-    this.status.setAttribute("role", "status");
-    setShown(this.band, false);
-    const frame = make("div", "cdiag-frame", scroller, controls.more, this.minimap.node, this.band, this.tip.node);
-    const node = make("section", "cdiag-timeline", controls.strip, frame, this.pieces, controls.hint, this.status, this.table.node);
-    node.setAttribute("aria-label", "Timeline");
-    return node;
   }
 
   /** @returns {Surface} */
@@ -119,7 +127,7 @@ export class Timeline {
     const { model } = this;
     const isNew = id !== null && id !== model.selected;
     model.selected = id;
-    const lane = isNew ? this.lanes.findBar(id)?.lane : null;
+    const lane = isNew ? this.lanes.findBar(({ row }) => row?.[0] === id)?.lane : null;
     if (lane && !model.shown.includes(lane) && model.ordered.includes(lane)) model.state.isOpen = true;
     this.paint();
   }
@@ -127,6 +135,11 @@ export class Timeline {
   /** True while everything is shown and nobody drags, so that a bar in flight may grow. */
   get isFollowing() {
     return this.model.state.zoom === null && !this.input.isBusy;
+  }
+
+  /** @returns {HTMLElement | null} */
+  get root() {
+    return this.node.closest(".cdiag");
   }
 
   /** Asks for a frame; all that changes before it is painted once. */
@@ -138,25 +151,92 @@ export class Timeline {
   }
 
   paintNow() {
-    const { model } = this;
+    const { model, scroller } = this;
     const hasLanes = this.lanes.list.length > 0;
     setShown(this.node, hasLanes);
-    const width = this.scroller.clientWidth;
+    const width = scroller.clientWidth;
     if (!hasLanes || !width) return;
-    model.refresh(width);
-    this.controls.paint(model);
-    const height = AXIS + model.shown.length * model.layout.lane;
-    const visible = Math.min(height, AXIS + TALLEST);
-    this.scroller.style.height = `${visible}px`;
+    model.refresh(width, this.root?.dataset.size === "compact");
+    this.paintHead();
+    const { layout, shown } = model;
+    const height = layout.axis + shown.length * layout.lane;
+    const visible = Math.min(height, layout.axis + TALLEST);
+    scroller.style.height = `${visible}px`;
     this.spacer.style.height = `${height}px`;
     const palette = readPalette(this.node);
     const context = this.sizeCanvas(width, visible);
-    if (context) drawTimeline({ ...this.makeFrame(palette), context, width, height: visible }, model.shown);
+    if (context) drawTimeline({ ...this.makeFrame(palette), context, width, height: visible }, shown);
     const { bounds, range, scale } = model;
-    this.minimap.paint({ lanes: this.lanes, scale, bounds, range, gutter: model.layout.gutter, width, palette });
-    this.tip.paint(this.input.isBusy ? null : this.pointer, this.hasFocus ? model.current : null, this.scroller.scrollTop);
-    this.table.plan(model.view.range, model.state.hasTable);
+    this.overview.setShown(model.state.zoom !== null && !model.isStrip);
+    this.overview.paint({ lanes: this.lanes, scale, bounds, range, gutter: layout.gutter, width, palette });
+    this.paintTip();
+    this.planTable();
     model.state.save();
+  }
+
+  paintHead() {
+    const { model } = this;
+    const { state, hiddenCount, ordered } = model;
+    const shape = [state.zoom === null, state.isFolded, state.isOpen, state.hasTable, state.hasKeys, this.lanes.version, model.idleSeconds, hiddenCount];
+    if (shape.every((each, i) => each === this.headShape[i])) return;
+    this.headShape = shape;
+    draw(this.head, html`<${Head} model=${model} flip=${(/** @type {Switch} */ name) => this.flip(name)}
+      showAll=${() => this.show(model.bounds, true)} />`);
+    setShown(this.more, hiddenCount > 0);
+    const seconds = ordered.slice(-hiddenCount).reduce((sum, lane) => sum + lane.seconds, 0);
+    setText(this.more, state.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`);
+    this.more.setAttribute("aria-expanded", String(state.isOpen));
+    this.table.classList.toggle("is-unseen", !state.hasTable);
+    if (state.hasTable) this.table.tabIndex = 0; // it scrolls
+    else this.table.removeAttribute("tabindex");
+    if (state.hasTable) this.table.setAttribute("role", "region");
+    else this.table.removeAttribute("role");
+  }
+
+  /** Draws the table when what it shows has changed; later if nobody sees it. */
+  planTable() {
+    const { model } = this;
+    const { from, to } = model.range;
+    const shape = [model.state.hasTable, from, to, this.lanes.version];
+    if (this.tableTimer === undefined && shape.every((each, i) => each === this.tableShape[i])) return;
+    const wasShown = this.tableShape[0] === model.state.hasTable;
+    this.tableShape = shape;
+    clearTimeout(wasShown ? undefined : this.tableTimer);
+    if (wasShown) this.tableTimer ??= setTimeout(() => this.drawTable(), TABLE_REST_MS);
+    else this.drawTable();
+  }
+
+  drawTable() {
+    this.tableTimer = undefined;
+    draw(this.table, html`<${TimelineTable} model=${this.model} onPick=${(/** @type {CompileBar} */ bar) => this.open(bar)} />`);
+  }
+
+  /** Shows what is under the pointer, or else the compile that the keys have reached. */
+  paintTip() {
+    const { model, tip, pointer } = this;
+    const bar = this.hasFocus ? model.current : null;
+    const hit = this.input.isBusy ? null : pointer ? this.hitAt(pointer) : bar && { lane: bar.lane, bar, marks: [], isName: false };
+    const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
+    setShown(tip, isShown);
+    if (!isShown) return;
+    draw(tip, html`<${Tip} model=${model} hit=${hit} />`);
+    const { x, y } = pointer ?? this.placeOf(/** @type {CompileBar} */ (bar));
+    tip.style.left = `${Math.max(4, Math.min(x + BESIDE, model.width - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${y + BELOW}px`;
+    if (!pointer) setText(this.status, [...tip.children].map((line) => line.textContent).filter(Boolean).join(", "));
+  }
+
+  /**
+   * Below the start of a bar.
+   * @param {CompileBar} bar
+   * @returns {Point}
+   */
+  placeOf(bar) {
+    const { model } = this;
+    const { layout, width, shown } = model;
+    const x = toX({ ...model.view, gutter: layout.gutter, width }, bar.start);
+    const lane = Math.max(0, shown.indexOf(bar.lane));
+    return { x: Math.max(x, layout.gutter), y: layout.axis + (lane + 1) * layout.lane - this.scroller.scrollTop - BELOW };
   }
 
   /**
@@ -182,23 +262,24 @@ export class Timeline {
   makeFrame(palette) {
     const { model } = this;
     const { layout, selected } = model;
-    const current = this.hasFocus && model.current ? model.current.row[0] : null;
-    return { ...model.view, palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
+    const current = this.hasFocus ? model.current : null;
+    const { recompiles, store } = this.lanes;
+    const tables = { recompiles, compiles: store.table("compiles") };
+    return { ...model.view, ...tables, palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
   }
 
   /** Draws all lanes for paper, which is light. */
   drawPieces() {
-    const { model } = this;
+    const { model, root } = this;
     const width = this.scroller.clientWidth;
     if (!this.lanes.list.length || !width) return;
-    model.refresh(width);
-    /** @type {HTMLElement | null} */
-    const root = this.node.closest(".cdiag");
+    model.refresh(width, false);
     const theme = root?.dataset.theme;
     if (root) root.dataset.theme = "light";
     const palette = { ...readPalette(this.node), surface: "#ffffff" };
     if (root) root.dataset.theme = theme;
-    this.pieces.replaceChildren(...drawForPrint({ ...model.wholeView, palette, selected: null, current: null }, model.ordered));
+    const frame = { ...this.makeFrame(palette), ...model.wholeView, selected: null, current: null };
+    this.pieces.replaceChildren(...drawForPrint(frame, model.ordered));
   }
 
   /**
@@ -206,11 +287,12 @@ export class Timeline {
    * @param {boolean} isStep
    */
   show(range, isStep) {
+    if (this.model.isStrip) return;
     this.model.show(range, isStep);
     this.paint();
   }
 
-  /** @param {"isFolded" | "isOpen" | "hasTable"} name */
+  /** @param {Switch} name */
   flip(name) {
     this.model.state[name] = !this.model.state[name];
     this.paint();
@@ -244,8 +326,12 @@ export class Timeline {
 
   /** @param {Hit | null} hit */
   pick(hit) {
-    if (hit?.bar) this.onPick(hit.bar.key, hit.bar.row[0]);
-    else if (hit?.flight) this.onPick(hit.flight.key, null);
+    if (hit?.bar) this.open(hit.bar);
+  }
+
+  /** @param {CompileBar} bar */
+  open(bar) {
+    this.onPick(bar.key, bar.row?.[0] ?? null);
   }
 
   /**
@@ -254,11 +340,8 @@ export class Timeline {
    */
   fit(hit) {
     const { model } = this;
-    const bars = hit?.isName ? hit.lane.bars : [];
-    const end = hit?.flight ? model.now : 0;
-    if (hit?.bar) model.fit(hit.bar);
-    else if (hit?.flight) model.fit({ start: hit.flight.start, end });
-    else if (bars.length) model.fit({ start: bars[0].start, end: Math.max(...bars.map((bar) => bar.end)) });
+    const bars = hit?.isName ? hit.lane.bars : hit?.bar ? [hit.bar] : [];
+    if (bars.length) model.fit({ start: bars[0].start, end: Math.min(model.now, Math.max(...bars.map((bar) => bar.end))) });
     else model.show(model.bounds, true);
     this.paint();
   }
@@ -283,9 +366,9 @@ export class Timeline {
    * @param {string} key
    */
   moveBy(key) {
-    const { range, bounds } = this.model;
+    const { range, bounds, layout } = this.model;
     const by = KEY_MOVE * (range.to - range.from);
-    if (key === "ArrowUp" || key === "ArrowDown") this.scroller.scrollBy(0, key === "ArrowUp" ? -36 : 36);
+    if (key === "ArrowUp" || key === "ArrowDown") this.scroller.scrollBy(0, key === "ArrowUp" ? -layout.lane : layout.lane);
     else this.show(moveRange(range, key === "ArrowLeft" ? -by : by, bounds), true);
     return true;
   }
@@ -302,10 +385,10 @@ export class Timeline {
     else if (key === "-" || key === "_") this.show(zoomRange(range, middle, 1 / KEY_ZOOM, bounds), true);
     else if (key === "0") this.show(bounds, true);
     else if (key.startsWith("Arrow") || key === "Home" || key === "End") {
-      this.setCurrent(findNext(model.shown, current, key, model.view.range) ?? current);
+      this.setCurrent(findNext(model.isStrip ? model.ordered : model.shown, current, key, model.view.range) ?? current);
     } else if (key === "Enter") {
       if (!current) return false;
-      this.onPick(current.key, current.row[0]);
+      this.open(current);
     } else if (key === "Escape") return this.goBack();
     else return false;
     return true;
@@ -325,12 +408,11 @@ export class Timeline {
     model.current = bar;
     if (bar) {
       model.reveal(bar);
-      const top = model.shown.indexOf(bar.lane) * model.layout.lane;
+      const { layout } = model;
+      const top = Math.max(0, model.shown.indexOf(bar.lane)) * layout.lane;
       const { scrollTop, clientHeight } = this.scroller;
-      const low = top + model.layout.lane + AXIS - clientHeight;
-      this.scroller.scrollTop = Math.max(low, Math.min(top, scrollTop));
-    }
-    setText(this.status, bar ? this.tip.linesOf(bar, null).join(", ") : "");
+      this.scroller.scrollTop = Math.max(top + layout.lane + layout.axis - clientHeight, Math.min(top, scrollTop));
+    } else setText(this.status, "");
     this.paint();
   }
 }

@@ -1,27 +1,28 @@
 // What the timeline draws: a lane per function, made from the tables. No element is touched here.
 import { lookUp } from "../core/format.js";
 import { describeFunction, keyOfFlight } from "../core/compile-groups.js";
-import { phaseKind } from "../timeline/phases.js";
+import { PHASE_KINDS, phaseKind } from "./phases.js";
 /** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
 /** @import { Cells, CudagraphsRow, RunningCompile } from "../core/page-types" */
 /** @import { Get } from "../core/types" */
+/** @import { Recompiles } from "../core/recompiles.js" */
 /** @import { Store, Table } from "../core/store.js" */
-
-/** @import { Range } from "./timeline-view.js" */
+/** @import { Range } from "./ranges.js" */
 
 /**
  * @typedef {object} CompileBar
  * @property {number} start Unix ms
- * @property {number} end Unix ms
- * @property {Cells} row
+ * @property {number} end Unix ms; Infinity while it runs
+ * @property {Cells | null} row null while it runs
+ * @property {RunningCompile | null} flight
  * @property {string | null} key
- * @property {boolean} isRecompile
+ * @property {boolean} isRecompile also for the backward of a recompile
+ * @property {boolean} isBackward
  * @property {boolean} isFailed
  * @property {Lane} lane that it is in
  */
-/** @typedef {{start: number, end: number, depth: number, kind: string, name: string, key: string | null}} PhaseBar */
+/** @typedef {{start: number, end: number, depth: number, kind: number, key: string | null}} PhaseBar `kind`: position in KINDS */
 /** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
-/** @typedef {{start: number, key: string | null, flight: RunningCompile}} FlightBar */
 /**
  * @typedef {object} Lane
  * @property {string} name
@@ -29,10 +30,11 @@ import { phaseKind } from "../timeline/phases.js";
  * @property {string | null} after "after the graph break at line 21", of the rest of a function
  * @property {string | null} file
  * @property {number | null} line
- * @property {CompileBar[]} bars
- * @property {PhaseBar[]} phases
+ * @property {CompileBar[]} bars in order of time
+ * @property {PhaseBar[]} phases the outer ones first
  * @property {Mark[]} marks
- * @property {FlightBar[]} flights
+ * @property {boolean} isFlying
+ * @property {number | null} uncompiled since when it runs without being compiled, because it reached a limit; Unix ms
  * @property {number} first when the function was first compiled, Unix ms
  * @property {number} seconds that its compiles took
  */
@@ -49,16 +51,21 @@ const CAPTURES = {
   limit: "skip",
   failed: "skip",
 };
-const TABLES = ["compiles", "phases", "cache_lookups", "cudagraphs", "graph_breaks"];
+const TABLES = ["compiles", "recompiles", "phases", "cache_lookups", "cudagraphs", "graph_breaks"];
+const UNCOMPILED = 0.15; // of the time before, where a function runs uncompiled after it
+/** The kinds of phases. */
+export const KINDS = Object.keys(PHASE_KINDS);
 
 export class TimelineLanes {
   /**
    * @param {Store} store
    * @param {CompileGroups} groups
+   * @param {Recompiles} recompiles
    */
-  constructor(store, groups) {
+  constructor(store, groups, recompiles) {
     this.store = store;
     this.groups = groups;
+    this.recompiles = recompiles;
     this.versions = "";
     /** @type {Map<string, Table<any>> | null} */
     this.tables = null;
@@ -70,8 +77,10 @@ export class TimelineLanes {
     this.byCompile = new Map();
     /** @type {Range} Unix ms */
     this.extent = { from: 0, to: 0 };
-    /** @type {Set<string>} the signs that occur */
+    /** @type {Set<string>} the kinds of phases and the signs that occur */
     this.signs = new Set();
+    /** @type {Lane | null} all lanes as one, made when it is needed */
+    this.whole = null;
     this.version = 0;
   }
 
@@ -91,7 +100,20 @@ export class TimelineLanes {
     this.addMarks();
     this.list = [...this.byFunction.values()].sort(compareLanes);
     this.extent = this.findExtent();
+    this.whole = null;
     this.version += 1;
+  }
+
+  /** All compiles in one lane, as the compact timeline shows them. */
+  get joined() {
+    const lanes = this.list;
+    this.whole ??= {
+      ...lanes[0],
+      bars: lanes.flatMap((lane) => lane.bars).sort((a, b) => a.start - b.start),
+      phases: lanes.flatMap((lane) => lane.phases).sort((a, b) => a.depth - b.depth || a.start - b.start),
+      marks: [],
+    };
+    return this.whole;
   }
 
   /**
@@ -102,17 +124,16 @@ export class TimelineLanes {
     for (const lane of this.list) {
       for (const { start, end } of lane.bars) visit(start, end);
       for (const { at } of lane.marks) visit(at, at);
-      for (const { start } of lane.flights) visit(start, Infinity);
     }
   }
 
   /**
-   * The compile of an event.
-   * @param {number} id
+   * The first compile for which `isIt` holds.
+   * @param {(bar: CompileBar) => boolean} isIt
    */
-  findBar(id) {
+  findBar(isIt) {
     for (const lane of this.list) {
-      const bar = lane.bars.find(({ row }) => row[0] === id);
+      const bar = lane.bars.find(isIt);
       if (bar) return bar;
     }
     return null;
@@ -122,7 +143,7 @@ export class TimelineLanes {
   laneOf({ name, own, after, file, line, lane }) {
     let found = this.byFunction.get(lane);
     if (!found) {
-      found = { name, own, after, file, line, bars: [], phases: [], marks: [], flights: [], first: Infinity, seconds: 0 };
+      found = { name, own, after, file, line, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
       this.byFunction.set(lane, found);
     }
     return found;
@@ -135,15 +156,16 @@ export class TimelineLanes {
       const lane = this.laneOf(describeFunction(get("function"), get("file"), get("line")));
       const [start, key] = [get("time"), this.groups.keyOf(table, row)];
       const end = start + (get("duration_s") ?? 0) * 1e3;
-      const [isRecompile, isFailed] = [get("is_recompile") === true, get("outcome") === "failed"];
-      lane.bars.push({ start, end, row, key, isRecompile, isFailed, lane });
+      const [isFailed, isBackward] = [get("outcome") === "failed", get("trigger") === "lazy_backward"];
+      const isRecompile = get("is_recompile") === true || (isBackward && this.recompiles.find(key) !== null);
+      lane.bars.push({ start, end, row, flight: null, key, isRecompile, isBackward, isFailed, lane });
+      if (get("limit") !== null) lane.uncompiled ??= end;
       if (isRecompile) this.signs.add("recompile");
-      if (isFailed) this.signs.add("failed");
+      this.signs.add(isFailed ? "failed" : "dynamo");
       lane.first = Math.min(lane.first, start);
       lane.seconds += get("duration_s") ?? 0;
       if (key !== null) this.byCompile.set(key, lane);
     }
-    this.byFunction.forEach((lane) => lane.bars.sort((a, b) => a.start - b.start));
   }
 
   /** @param {RunningCompile[]} flights */
@@ -151,10 +173,14 @@ export class TimelineLanes {
     for (const flight of flights) {
       const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line));
       const key = keyOfFlight(flight);
-      lane.flights.push({ start: flight.started_ms, key, flight });
+      const [start, isRecompile] = [flight.started_ms, this.recompiles.find(key) !== null];
+      const isBackward = flight.trigger === "lazy_backward";
+      lane.bars.push({ start, end: Infinity, row: null, flight, key, isRecompile, isBackward, isFailed: false, lane });
+      lane.isFlying = true;
       lane.first = Math.min(lane.first, flight.started_ms);
       if (key !== null && !this.byCompile.has(key)) this.byCompile.set(key, lane);
     }
+    this.byFunction.forEach((lane) => lane.bars.sort((a, b) => a.start - b.start));
   }
 
   addPhases() {
@@ -163,10 +189,10 @@ export class TimelineLanes {
       const get = table.reader(row);
       const key = this.groups.keyOf(table, row);
       const lane = this.byCompile.get(key ?? "");
-      const [start, seconds, name] = [get("time"), get("duration_s"), get("name") ?? "?"];
-      const kind = phaseKind(name);
-      if (!lane || seconds === null || kind === null) continue;
-      lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind, name, key });
+      const [start, seconds, kind] = [get("time"), get("duration_s"), phaseKind(get("name") ?? "")];
+      if (!lane || seconds === null || kind === null) continue; // it belongs to the phase that contains it
+      lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind: KINDS.indexOf(kind), key });
+      this.signs.add(kind);
     }
     this.byFunction.forEach((lane) => lane.phases.sort((a, b) => a.depth - b.depth || a.start - b.start));
   }
@@ -218,7 +244,8 @@ export class TimelineLanes {
     this.eachSpan((start, end) => {
       to = Math.max(to, end === Infinity ? start : end);
     });
-    return { from, to };
+    const isEnded = this.list.some((lane) => lane.uncompiled !== null); // what follows needs some room
+    return { from, to: isEnded ? to + UNCOMPILED * (to - from) : to };
   }
 }
 
@@ -228,7 +255,7 @@ export class TimelineLanes {
  * @param {Lane} b
  */
 function compareLanes(a, b) {
-  return b.flights.length - a.flights.length || b.seconds - a.seconds || a.first - b.first;
+  return Number(b.isFlying) - Number(a.isFlying) || b.seconds - a.seconds || a.first - b.first;
 }
 
 /**

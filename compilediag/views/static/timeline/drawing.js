@@ -1,0 +1,445 @@
+// Draws the lanes of the timeline on a canvas: names, compiles with their phases, and what changed at each recompile.
+import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
+import { joinChange, readChange } from "../core/recompiles.js";
+import { AXIS, drawAxis, drawGrid, toX } from "./axis.js";
+import { KINDS } from "./lanes.js";
+import { drawCross, drawMarks } from "./marks.js";
+import { PHASE_KINDS } from "./phases.js";
+import { nameCompile } from "./words.js";
+/** @import { Recompiles } from "../core/recompiles.js" */
+/** @import { Table } from "../core/store.js" */
+/** @import { CompileBar, Lane } from "./lanes.js" */
+/** @import { Range, TimeScale } from "./ranges.js" */
+
+/**
+ * @typedef {object} Layout sizes in px, the same for all lanes
+ * @property {number} gutter at the left, for the names of lanes; 0 if they are above the bars
+ * @property {number} axis height
+ * @property {number} lane height
+ * @property {number} above height of the name above the bars
+ * @property {number | null} flag middle of the line that says what a compile is
+ * @property {number} bar top of a bar in its lane
+ * @property {number} size height of a bar
+ */
+/**
+ * @typedef {object} Frame what one painting shows
+ * @property {CanvasRenderingContext2D} context
+ * @property {number} width px
+ * @property {number} height px
+ * @property {Layout} layout
+ * @property {number} gutter px
+ * @property {TimeScale} scale
+ * @property {number} from units at the left edge
+ * @property {number} to units at the right edge
+ * @property {Range} range Unix ms of both edges
+ * @property {number} now Unix ms
+ * @property {number} scroll px
+ * @property {Record<string, string>} palette
+ * @property {Set<string | null> | null} lit keys of the compiles that are drawn in full color; null for all
+ * @property {number} origin Unix ms of 0 on the axis
+ * @property {number | null} selected event id of a compile
+ * @property {CompileBar | null} current the compile that the arrow keys have reached
+ * @property {Recompiles} recompiles
+ * @property {Table<"compiles">} compiles
+ */
+/**
+ * @typedef {object} Group compiles that are too narrow to be told apart, or one
+ * @property {CompileBar[]} bars
+ * @property {number} x px
+ * @property {number} end px
+ * @property {boolean} isThin
+ * @property {boolean} isLit
+ */
+
+const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+const MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
+export const FONT = `11px ${SANS}`;
+const [BOLD, CODE, NAME] = [`600 11px ${SANS}`, `600 11px ${MONO}`, `600 12px ${MONO}`];
+const NARROW = 560; // px: below, the names of lanes are above their bars
+const LEAST = 2; // px, width of a bar
+const THIN = 14; // px: narrower bars beside each other are one group
+const MANY = 20; // recompiles in one group that is hatched
+const DIM = 0.2; // opacity of what the search does not match
+const BAD = KINDS.length + 1; // after the kinds of phases, whose numbers are one more than their position
+const AGAIN = "↻";
+
+/**
+ * @param {number} width px
+ * @param {boolean} hasFlags whether there is a line above each bar that says what it is
+ * @param {boolean} isStrip one lane without names and axis
+ * @returns {Layout}
+ */
+export function makeLayout(width, hasFlags, isStrip) {
+  if (isStrip) return { gutter: 0, axis: 0, lane: 40, above: 0, flag: 8, bar: 21, size: 14 };
+  const gutter = width < NARROW ? 0 : Math.round(Math.min(200, width * 0.2));
+  const above = gutter ? 0 : 20;
+  const [lane, bar] = hasFlags ? [54, 26] : [40, 12];
+  return { gutter, axis: AXIS, lane: lane + above, above, flag: hasFlags ? above + 12 : null, bar: above + bar, size: 17 };
+}
+
+/**
+ * @param {Frame} frame
+ * @param {Lane[]} lanes
+ */
+export function drawTimeline(frame, lanes) {
+  const { context, width, height, layout, scroll } = frame;
+  context.clearRect(0, 0, width, height);
+  context.textBaseline = "middle";
+  context.font = FONT;
+  const first = Math.max(0, Math.floor(scroll / layout.lane));
+  const last = Math.min(lanes.length, Math.ceil((scroll + height - layout.axis) / layout.lane));
+  if (layout.axis) drawGrid(frame);
+  for (let i = first; i < last; i += 1) drawLane(frame, lanes[i], layout.axis + i * layout.lane - scroll);
+  if (layout.axis) drawAxis(frame);
+}
+
+/**
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} top
+ */
+function drawLane(frame, lane, top) {
+  const { context, width, gutter, layout, palette } = frame;
+  const groups = groupBars(frame, lane);
+  context.save();
+  context.beginPath();
+  context.rect(gutter, top + layout.above, width - gutter, layout.lane - layout.above);
+  context.clip();
+  for (const group of groups) drawGround(frame, group, top);
+  drawPhases(frame, lane, groups, top + layout.bar);
+  for (const group of groups) drawCap(frame, group, top + layout.bar);
+  if (lane.uncompiled !== null) drawUncompiled(frame, lane.uncompiled, top + layout.bar);
+  if (layout.flag !== null) drawFlags(frame, groups, top + layout.flag);
+  if (layout.axis) drawMarks(frame, lane, top + layout.bar + layout.size + 5);
+  context.restore();
+  if (!layout.axis) return;
+  context.fillStyle = palette.line;
+  context.fillRect(0, top, width, 1);
+  drawName(frame, lane, top);
+}
+
+/**
+ * The compiles in view, the narrow ones beside each other as one group.
+ * @param {Frame} frame
+ * @param {Lane} lane
+ */
+function groupBars(frame, lane) {
+  const { range, lit, now } = frame;
+  /** @type {Group[]} */
+  const groups = [];
+  for (const bar of lane.bars) {
+    const to = Math.min(bar.end, Math.max(now, bar.start));
+    if (to < range.from || bar.start > range.to) continue;
+    const x = toX(frame, bar.start);
+    const end = Math.max(x + LEAST, toX(frame, to) - 1);
+    const [isThin, isLit] = [end - x < THIN && !bar.flight, lit === null || lit.has(bar.key)];
+    const last = groups.at(-1);
+    if (last && last.isLit === isLit && isAgain(last) === bar.isRecompile && x - last.end < THIN && joins(last, bar, end - x)) {
+      last.end = Math.max(last.end, end);
+      last.bars.push(bar);
+      last.isThin &&= !bar.isBackward || last.end - last.x < THIN;
+    } else groups.push({ bars: [bar], x, end, isThin, isLit });
+  }
+  return groups;
+}
+
+/**
+ * Whether a compile is not told apart from those before it: the backward of a recompile is a part of it.
+ * @param {Group} group
+ * @param {CompileBar} bar
+ * @param {number} wide px
+ */
+function joins({ bars, isThin }, bar, wide) {
+  if (bar.isRecompile && bar.isBackward) return bars[bars.length - 1].key === bar.key;
+  return isThin && !bar.flight && wide < (bars.length < MANY ? THIN : 4 * THIN);
+}
+
+/** @param {Group} group */
+function isAgain({ bars }) {
+  return bars[0].isRecompile;
+}
+
+/**
+ * The ground of recompiles over the whole lane: hatched if there are many.
+ * @param {Frame} frame
+ * @param {Group} group
+ * @param {number} top
+ */
+function drawGround({ context, palette, layout }, group, top) {
+  if (!isAgain(group)) return;
+  const [x, wide, high] = [group.x, group.end - group.x, layout.lane - layout.above];
+  const y = top + layout.above;
+  context.globalAlpha = group.isLit ? 1 : DIM;
+  context.fillStyle = context.strokeStyle = palette["re-soft"];
+  if (group.bars.length < MANY) context.fillRect(x, y, wide, high);
+  else {
+    context.save();
+    context.beginPath();
+    context.rect(x, y, wide, high);
+    context.clip();
+    context.lineWidth = 5;
+    context.beginPath();
+    for (let at = x - high; at < group.end; at += 12) {
+      context.moveTo(at, y + high);
+      context.lineTo(at + high, y);
+    }
+    context.stroke();
+    context.restore();
+  }
+  context.fillStyle = palette.re;
+  if (!group.isThin || group.bars.length >= MANY) context.fillRect(x, y, 1, high);
+  context.globalAlpha = 1;
+}
+
+/**
+ * The cap of a bar, thicker for a recompile, a cross for a failure, and a line below for what is pale.
+ * @param {Frame} frame
+ * @param {Group} group
+ * @param {number} y
+ */
+function drawCap(frame, group, y) {
+  const { context, palette, layout, selected, current } = frame;
+  const [x, wide] = [group.x, group.end - group.x];
+  const [first] = group.bars;
+  context.globalAlpha = group.isLit ? 1 : DIM;
+  context.fillStyle = context.strokeStyle = isAgain(group) ? palette.re : first.isFailed ? palette.bad : palette.need;
+  const thick = isAgain(group) ? 4 : 3;
+  if (first.flight) drawRunning(frame, group, y, thick);
+  else context.fillRect(x, y - thick - 1, wide, thick);
+  fillRect(context, palette.need, x, y + layout.size, wide, 1);
+  for (const bar of group.bars) {
+    const middle = (toX(frame, bar.start) + Math.min(group.end, toX(frame, bar.end))) / 2;
+    if (bar.isFailed) drawCross(context, middle, y + layout.size / 2, 4, wide < 8 ? palette.text : palette.surface);
+    if ((bar.row && bar.row[0] === selected) || bar === current) drawRing(frame, bar, y);
+  }
+  context.globalAlpha = 1;
+}
+
+/**
+ * What compiles now: a dashed cap, and a line where it is.
+ * @param {Frame} frame
+ * @param {Group} group
+ * @param {number} y
+ * @param {number} thick
+ */
+function drawRunning({ context, palette, layout }, { x, end, bars }, y, thick) {
+  for (let at = x; at < end; at += 6) context.fillRect(at, y - thick - 1, Math.min(4, end - at), thick);
+  context.fillStyle = bars[0].isRecompile ? palette.re : palette.accent;
+  context.fillRect(end - 1, y - layout.bar, 2, layout.lane);
+}
+
+/**
+ * @param {Frame} frame
+ * @param {CompileBar} bar
+ * @param {number} y
+ */
+function drawRing(frame, bar, y) {
+  const { context, palette, layout, now } = frame;
+  const x = toX(frame, bar.start);
+  const wide = Math.max(LEAST, toX(frame, Math.min(bar.end, now)) - x);
+  context.lineWidth = 2;
+  for (const [color, out] of /** @type {[string, number][]} */ ([[palette.surface, 1], [palette.text, 3]])) {
+    context.strokeStyle = color;
+    context.strokeRect(x - out, y - 5 - out, wide + 2 * out, layout.size + 6 + 2 * out);
+  }
+  context.lineWidth = 1;
+}
+
+/**
+ * The phases of the compiles. Each pixel has the kind of the innermost phase; the first pixel of a run is left free.
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {Group[]} groups
+ * @param {number} y
+ */
+function drawPhases(frame, lane, groups, y) {
+  const { context, palette, width, range, lit, now, layout } = frame;
+  const kinds = new Uint8Array(Math.ceil(width));
+  for (const group of groups) {
+    for (const bar of group.bars) {
+      const [x, end] = [toX(frame, bar.start), toX(frame, Math.min(bar.end, now)) - 1];
+      if (bar.flight) fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
+      else if (group.isLit) fillPixels(kinds, x, Math.max(end, x + LEAST), bar.isFailed ? BAD : 1);
+      else fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
+    }
+  }
+  for (const { start, end, kind, key } of lane.phases) {
+    if (end < range.from || start > range.to || (lit !== null && !lit.has(key))) continue;
+    const x = toX(frame, start);
+    const wide = toX(frame, end) - x;
+    if (wide >= 0.7) fillPixels(kinds, x, x + wide, kind + 1);
+  }
+  let start = 0;
+  for (let x = 1; x <= kinds.length; x += 1) {
+    if (x < kinds.length && kinds[x] === kinds[start]) continue;
+    if (kinds[start]) drawRun(frame, kinds[start], start, x - start, y);
+    start = x;
+  }
+}
+
+/**
+ * @param {Uint8Array} kinds
+ * @param {number} x
+ * @param {number} end
+ * @param {number} kind
+ */
+function fillPixels(kinds, x, end, kind) {
+  const from = Math.max(0, Math.round(x));
+  kinds.fill(kind, from, Math.max(from + 1, Math.round(end)));
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} color
+ * @param {number} x
+ * @param {number} y
+ * @param {number} wide
+ * @param {number} high
+ */
+function fillRect(context, color, x, y, wide, high) {
+  context.fillStyle = color;
+  context.fillRect(x, y, wide, high);
+}
+
+/**
+ * Neighboring pixels of one kind, with its word if that fits.
+ * @param {Frame} frame
+ * @param {number} number
+ * @param {number} x
+ * @param {number} wide
+ * @param {number} y
+ */
+function drawRun({ context, palette, layout }, number, x, wide, y) {
+  const kind = number === BAD ? null : KINDS[number - 1];
+  fillRect(context, kind ? palette[`p-${kind}`] : palette.bad, x, y, wide > 3 ? wide - 1 : wide, layout.size);
+  if (!kind || layout.size < 16) return;
+  const [word] = PHASE_KINDS[kind];
+  context.font = FONT;
+  if (wide < context.measureText(word).width + 12) return;
+  context.fillStyle = palette[`i-${kind}`];
+  context.textAlign = "center";
+  context.fillText(word, x + wide / 2, y + layout.size / 2 + 1);
+  context.textAlign = "left";
+}
+
+/**
+ * Above each bar what it is: of a recompile, what changed.
+ * @param {Frame} frame
+ * @param {Group[]} groups
+ * @param {number} y
+ */
+function drawFlags(frame, groups, y) {
+  const { context, palette, width, gutter } = frame;
+  let free = gutter; // the first pixel that no flag has
+  groups.forEach((group, i) => {
+    const isRe = isAgain(group);
+    const [x, next] = [Math.max(group.x, gutter) + (group.isThin && group.bars.length < MANY ? 1 : 4), groups[i + 1]?.x ?? width];
+    const room = Math.max(next - 4, group.end - 2) - x;
+    const texts = isRe ? describeAgain(frame, group) : [describeFirst(frame, group)];
+    context.font = isRe ? CODE : BOLD;
+    const text = texts.find((each) => context.measureText(each).width <= room) ?? (isRe ? texts.at(-1) ?? "" : fitText(context, texts[0], room));
+    const wide = context.measureText(text).width;
+    const at = Math.min(x, Math.max(gutter, next - 2 - wide)); // to the left if there is no room
+    if (!text || at < free || at + wide > width) return;
+    free = at + wide + 2;
+    context.globalAlpha = group.isLit ? 1 : DIM;
+    if (isRe && at + wide > group.end) fillRect(context, palette["re-soft"], at - 1, y - 7, wide + 2, 14);
+    context.fillStyle = isRe ? palette["re-text"] : palette.muted;
+    context.fillText(text, at, y + 0.5);
+    context.globalAlpha = 1;
+  });
+}
+
+/**
+ * What a group of recompiles is, the longest text first.
+ * @param {Frame} frame
+ * @param {Group} group
+ */
+function describeAgain({ recompiles }, { bars: all, x, end }) {
+  const bars = all.filter((bar) => !bar.isBackward);
+  if (!bars.length) return [`${AGAIN} its backward`, AGAIN];
+  const rows = [bars[0], bars[bars.length - 1]].map(({ key }) => recompiles.find(key)?.row ?? null);
+  const [first, last] = rows.map((row) => row && recompiles.table.reader(row));
+  if (!first || !last) return [AGAIN];
+  const change = readChange(first);
+  if (bars.length === 1) return [`${AGAIN} ${joinChange(change)}`, `${AGAIN} ${change.change ?? change.what}`, AGAIN];
+  const count = [`${AGAIN} ${bars.length} recompiles`, `${AGAIN}${bars.length}×`];
+  if (bars.length < MANY || end - x < 4 * THIN) return count;
+  const mean = formatSeconds(bars.reduce((sum, bar) => sum + bar.end - bar.start, 0) / bars.length / 1e3);
+  const is = last("guard_source") === first("guard_source") ? `${change.what}: ${first("expected")} → ${last("actual")}` : "several values";
+  return [`${AGAIN} ${bars.length} recompiles, ${mean} each · ${is}`, ...count];
+}
+
+/**
+ * @param {Frame} frame
+ * @param {Group} group
+ */
+function describeFirst({ compiles }, { bars }) {
+  if (bars.length > 1) return bars.length < MANY ? `${bars.length}×` : formatAmount(bars.length, "compile");
+  return bars[0].row ? nameCompile(compiles.reader(bars[0].row)) : "compiling";
+}
+
+/**
+ * After a limit was reached, to the end.
+ * @param {Frame} frame
+ * @param {number} since Unix ms
+ * @param {number} y
+ */
+function drawUncompiled(frame, since, y) {
+  const { context, palette, width, layout } = frame;
+  const x = toX(frame, since) + 3;
+  const wide = width - 6 - x;
+  if (wide < 2) return;
+  fillRect(context, palette["bad-soft"], x, y, wide, layout.size);
+  context.strokeStyle = palette.bad;
+  context.setLineDash([3, 2]);
+  context.strokeRect(x + 0.5, y + 0.5, wide - 1, layout.size - 1);
+  context.setLineDash([]);
+  context.font = FONT;
+  context.fillStyle = palette["bad-text"];
+  context.fillText(fitText(context, "runs uncompiled", wide - 8), x + 5, y + layout.size / 2 + 1);
+}
+
+/**
+ * The name of a lane, and where it is with its seconds: in two lines, or in one above the bars.
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} top
+ */
+function drawName({ context, palette, width, gutter, layout }, lane, top) {
+  const [left, room] = gutter ? [12, gutter - 20] : [8, width - 16];
+  const y = gutter ? top + layout.lane / 2 - 8 : top + 11;
+  if (gutter) fillRect(context, palette.line, gutter - 1, top, 1, layout.lane);
+  context.font = NAME;
+  context.fillStyle = palette.text;
+  const name = fitText(context, lane.own, gutter ? room : room * 0.6);
+  context.fillText(name, left, y);
+  const used = gutter ? 0 : context.measureText(name).width + 8;
+  context.font = FONT;
+  context.fillStyle = palette.muted;
+  const place = lane.after ?? formatPlace(lane.file, lane.line) ?? "";
+  const seconds = lane.seconds ? formatSeconds(lane.seconds) : "";
+  const tail = place && seconds ? ` · ${seconds}` : seconds;
+  const fitted = fitText(context, place, room - used - context.measureText(tail).width, true);
+  context.fillText(fitted + tail, left + used, gutter ? y + 16 : y);
+}
+
+/**
+ * Fits a text into a width, with an ellipsis at its end or, if that tells texts apart, at its start.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {number} width
+ * @param {boolean} [keepsEnd]
+ */
+function fitText(context, text, width, keepsEnd = false) {
+  if (context.measureText(text).width <= width) return text;
+  let [low, high] = [0, text.length];
+  /** @param {number} length */
+  const cut = (length) => (keepsEnd ? `…${text.slice(text.length - length)}` : `${text.slice(0, length)}…`);
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(cut(middle)).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 1 ? cut(low) : "";
+}
