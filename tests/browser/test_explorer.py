@@ -312,7 +312,7 @@ def test_an_event_opens_its_guard_and_the_way_back_to_the_dashboard(story, open_
     page = open_explorer(story.snapshot(), [wanted])
     expect(heading(page)).to_have_text("A___check_global_state()")
     page.click("text=dashboard")
-    page.wait_for_selector(".cdiag [data-total]")
+    page.click(".cdiag-size")
     expect(page.locator(".cdiag-explorer")).to_be_hidden()
     page.locator(".cdiag-row").first.click()
     page.click("text=explore this guard")

@@ -61,11 +61,13 @@ def test_a_report_saves_the_table_and_everything_without_a_kernel(recorded, open
 def test_paper_has_everything_and_the_tables_that_were_chosen(recorded, open_report, tmp_path):
     for number in range(30):
         recorded.compile(number)
+    recorded.graph_break("print is not traced")
     page = open_report(recorded.session.report(tmp_path / "report.html"), color_scheme="dark")
     page.evaluate(NOTE)
     page.pdf(path=tmp_path / "usual.pdf")
     printed = page.evaluate("window.printed")
-    assert printed["heads"] == ["Recompiles", "Compiles"] and printed["rows"] == 29 + 30
+    assert printed["heads"] == ["Recompiles", "Compiles", "Graph breaks"]
+    assert printed["rows"] == 29 + 30 + 1
     assert printed["theme"] == "light" and printed["lanes"] >= 1 and printed["findings"] >= 1
     expect(page.locator(".cdiag")).to_have_attribute("data-theme", "dark")
     page.click(f"{MENU} > button")
@@ -75,4 +77,4 @@ def test_paper_has_everything_and_the_tables_that_were_chosen(recorded, open_rep
     page.keyboard.press("Escape")
     expect(page.locator(".cdiag-print-dialog")).to_be_hidden()
     page.pdf(path=tmp_path / "chosen.pdf")
-    expect_value(page, "window.printed.heads", ["Recompiles", "Caches"])
+    expect_value(page, "window.printed.heads", ["Recompiles", "Caches", "Graph breaks"])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from compilediag.events import KernelCompile, Phase, SourceStatus
+from tests.unit.session_builder import recording
 from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup
 
 BLOCKS = {"class": "Block", "module": "model", "path": "L['self'].layers.0", "count": 10, "ops": 20, "graph_ops": 200}
@@ -180,6 +181,15 @@ def test_a_backward_that_ran_or_cannot_be_seen_is_not_reported(find_costs):
     assert "unused_backward" not in find_costs(forward(), *JOINT, early)
     assert "unused_backward" not in find_costs(forward(backend="aot_eager"), *JOINT)
     assert "unused_backward" not in find_costs(forward())
+
+
+def test_during_a_watch_nothing_is_concluded_from_a_backward_that_may_still_run(tmp_path):
+    rows = [forward(), *JOINT, outer("miss"), inner("saved"), *WATCHED]
+    session, recorder, _ = recording(tmp_path, *map(add_keys, rows))
+    assert session.state == "watching" and [cost.kind for cost in session.plan().costs] == []
+    recorder.close()
+    session.data.end_recording()
+    assert {cost.kind for cost in session.plan().costs} == {"next_process", "unused_backward"}
 
 
 # The list

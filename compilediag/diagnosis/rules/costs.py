@@ -298,7 +298,12 @@ BACKENDS = ("inductor",)
 
 @kept
 def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
-    """The functions whose joint graph was traced while gradients were enabled, and whose backward never ran."""
+    """The functions whose joint graph was traced while gradients were enabled, and whose backward never ran.
+
+    None during a watch, in which it may still run.
+    """
+    if evidence.state == "watching":
+        return []
     phases, compiles = evidence.by_compile(Phase), evidence.by_compile(Compile)
     unused = [rows[0] for key, rows in compiles.items() if key is not None and _is_unused(rows, phases.get(key, ()))]
     found = []
@@ -414,7 +419,9 @@ class CompileLookups:
 
 @kept
 def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
-    """What the next process repeats, per compile; empty if lookups were not collected."""
+    """What the next process repeats, per compile; empty if lookups were not collected. During a watch, compiles whose
+    backward may still run are left out, because torch stores their entry after it.
+    """
     states = evidence.rows(SourceStatus)
     active = {state.name for state in states if state.status == "active"}
     # A remote cache that was not watched makes no difference.
@@ -425,10 +432,11 @@ def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
     timed = [row for row in evidence.rows(Compile) if is_timed(row.duration_s) and row.compile_key is not None]
     # What was compiled ahead of time is saved.
     compiles = [row for row in timed if row.trigger != "aot_compile"]
-    return [
+    times = [
         _split(rows, CompileLookups(lookups.get(key, ()), has_stores))
         for key, rows in group_by(compiles, lambda row: row.compile_key).items()
     ]
+    return [time for time in times if evidence.state != "watching" or NO_BACKWARD not in time.uncached]
 
 
 def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:

@@ -6,7 +6,7 @@ import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/f
 import { Hints } from "../core/hints.js";
 import { Icon } from "../core/icon.js";
 import { followPrint } from "../core/print.js";
-import { Ago } from "../core/text.js";
+import { Ago, Prose } from "../core/text.js";
 import { followTheme } from "../core/theme.js";
 import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
@@ -20,7 +20,7 @@ import { DetailPane } from "./detail-pane.js";
 import { EndNotice } from "./end-notice.js";
 import { Exports } from "./export-menu.js";
 import { Filter } from "./filter.js";
-import { Findings, listAdvice } from "./findings.js";
+import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
 import { PlanCard } from "./plan-card.js";
 import { PrintTables } from "./print-tables.js";
@@ -263,6 +263,7 @@ export class Dashboard {
     const hasTables = tabCount > 0 || hasGaps || !store.isLive(); // a table without rows says why
     Object.assign(this.root.dataset, { size, live: String(store.isLive()) });
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
+    const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
     const search = html`<${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />`;
     draw(
       this.view,
@@ -281,7 +282,7 @@ export class Dashboard {
         ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
         <${Held} node=${this.paper.dialog} />
         ${size !== "line" && html`<${Held} node=${this.plan.node} />`}
-        ${isFull && html`<${OwnCost} store=${store} copy=${this.copyLean} />`}
+        ${isFull && html`<${Warnings} store=${store} copy=${this.copyLean} onPick=${pick} />`}
         <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
         ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
         ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
@@ -289,7 +290,7 @@ export class Dashboard {
         html`<${Findings}
           store=${store}
           picked=${this.filter.evidence?.label ?? null}
-          onPick=${(/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence })}
+          onPick=${pick}
           onExplore=${this.onExplore}
         />`}
         <div class="cdiag-full" hidden=${!isFull || !hasTables}>
@@ -424,7 +425,7 @@ export class Dashboard {
    */
   goTo({ finding, range }) {
     this.paint();
-    const found = this.store.findings.find(({ id }) => id === finding);
+    const found = finding && this.store.findings.find(({ id }) => id === finding);
     if (found && this.filter.evidence?.label !== found.title) this.onPick({ label: found.title, evidence: found.evidence });
     if (found) this.detail.node.scrollIntoView({ block: "nearest" });
     if (!range) return;
@@ -572,18 +573,33 @@ function Problem({ store: { problem, catchingUp } }) {
 }
 
 /**
- * Warns if recording took much, once the run has ended: with every compile the share changes.
- * @param {{store: Store, copy: HTMLElement}} props
+ * Warnings about the whole run, once it has ended: what runs uncompiled, and recording that took much.
+ * @param {{store: Store, copy: HTMLElement, onPick: (finding: Finding) => void}} props
  */
+function Warnings({ store, copy, onPick }) {
+  if (store.isLive()) return null;
+  return html`${listFindings(store.findings).filter(isLimit).map(
+      ([finding]) => html`<div class="cdiag-message is-bad cdiag-warning" key=${finding.title}>
+        <${Icon} name="stop" />
+        <div class="cdiag-message-text">
+          <b><${Prose} text=${finding.title} />.</b>${" "}<span class="cdiag-plain"><${Prose} text=${finding.suggestion} /></span>
+        </div>
+        <button type="button" class="cdiag-link" onClick=${() => onPick(finding)}>Show it</button>
+      </div>`,
+    )}
+    <${OwnCost} store=${store} copy=${copy} />`;
+}
+
+/** @param {{store: Store, copy: HTMLElement}} props */
 function OwnCost({ store, copy }) {
   const { own_share: share, own_s: own, compile_s: compiling } = store.totals;
-  if (store.isLive() || !(share > LARGE_SHARE)) return null;
+  if (!(share > LARGE_SHARE)) return null;
   const isLean = store.meta.detail === "lean";
-  return html`<div class="cdiag-message is-warn cdiag-own-cost">
+  return html`<div class="cdiag-message is-warn cdiag-warning cdiag-own-cost">
     <${Icon} name="warning" />
     <div class="cdiag-message-text">
       <b>compilediag itself took ${formatShare(share)}</b> (${formatSeconds(own)} of ${formatSeconds(compiling)}).${" "}
-      ${isLean ? "It records as little as it can." : html`<code>${LEAN}</code> records less.`}
+      <span class="cdiag-plain">${isLean ? "It records as little as it can." : html`<code>${LEAN}</code> records less.`}</span>
     </div>
     ${!isLean && html`<${Held} node=${copy} />`}
   </div>`;

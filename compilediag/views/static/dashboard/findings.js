@@ -36,11 +36,19 @@ export function listAdvice(findings) {
   return listFindings(findings).filter(([first]) => !first.is_expected);
 }
 
+/**
+ * True for functions that run uncompiled; once the run has ended, that is a warning of its own.
+ * @param {Finding[]} findings
+ */
+export function isLimit([{ rule }]) {
+  return rule === "recompile_limit";
+}
+
 /** @param {Props} props */
 export function Findings(props) {
   const { store } = props;
   const [showsAll, setShowsAll] = useState(false);
-  const advice = listAdvice(store.findings);
+  const advice = listAdvice(store.findings).filter((alike) => store.isLive() || !isLimit(alike));
   const notes = listFindings(store.findings).filter(([first]) => first.is_expected);
   if (!advice.length && !notes.length) return null;
   /**
