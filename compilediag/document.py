@@ -318,7 +318,9 @@ def write_html(block: Block) -> str:
         case str() | Para():
             return f"<p>{_write_line(block)}</p>"
         case CodeBlock():
-            return (f"<p>{format_prose(block.title)}</p>" if block.title else "") + f"<pre>{escape(block.code)}</pre>"
+            title = f"<p>{format_prose(block.title)}</p>" if block.title else ""
+            # What nbconvert writes has a font of fixed width for `code` alone.
+            return f"{title}<pre><code>{escape(block.code)}</code></pre>"
         case Lines():
             is_text = all(isinstance(each, str | Para) for each in block.blocks)
             return f"<p>{_write_item(block.blocks)}</p>" if is_text else f"<div>{_write_item(block.blocks)}</div>"

@@ -108,7 +108,8 @@ class Rule(Case):
     only the seconds count. What took less than `worth_s` s, or occurred less than `worth_count` times, is not reported.
     With `is_at_user_line` its rows name the user's line. `cost` is what following the advice costs: hardly any change
     is free, and the user weighs which cost is higher. `docs` is the page of torch's documentation, see `registry.py`;
-    None for what is not about torch. `cost_kind`: the finding is a compile cost of that kind too.
+    None for what is not about torch. `cost_kind`: the finding is a compile cost of that kind too; `cause` is then what
+    takes the time in a few words, and `headline` what a plan says first if this is its largest cost.
 
     `gives_fewer`: in words alone, its advice gives fewer compiled versions, or depends on what the program means, so no
     plan claims that it saves any.
@@ -130,6 +131,8 @@ class Rule(Case):
     cost: str | None = field(default=None, kw_only=True)
     docs: str | None = field(default="recompiles", kw_only=True)
     cost_kind: str | None = field(default=None, kw_only=True)
+    cause: str = field(default="", kw_only=True)
+    headline: str = field(default="", kw_only=True)
     gives_fewer: bool = field(default=False, kw_only=True)
 
 

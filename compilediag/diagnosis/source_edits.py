@@ -483,25 +483,26 @@ class Splice:
     is_line: bool
 
 
-def apply_edits(source: str, edits: Iterable[Edit], settings: str = "") -> EditedSource:
+def apply_edits(source: str, edits: Iterable[Edit], settings: str = "", has_torch: bool = False) -> EditedSource:
     """Apply edits of one file to its text, and put settings below its imports; `import torch` is added where it is
-    needed.
+    needed, unless the code has the name already (`has_torch`).
 
     EditError if one of them does not fit the text, or is not one that compilediag makes: the result is the same program
     but for code that has one of the forms.
     """
     try:
-        return _apply_edits(source, [*edits], settings)
+        return _apply_edits(source, [*edits], settings, has_torch)
     except RecursionError:
         raise EditError("the code of the file is nested too deeply") from None
 
 
-def _apply_edits(source: str, edits: Sequence[Edit], settings: str) -> EditedSource:
+def _apply_edits(source: str, edits: Sequence[Edit], settings: str, has_torch: bool) -> EditedSource:
     edited = SourceText(source)
     imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
-    if not imports_torch(edited.tree) and any("torch." in edit.new for edit in edits):
+    has_torch = has_torch or imports_torch(edited.tree)
+    if not has_torch and any("torch." in edit.new for edit in edits):
         imports = {IMPORT_TORCH: None, **imports}
-    elif not imports_torch(edited.tree) and settings:
+    elif not has_torch and settings:
         settings = f"{IMPORT_TORCH}\n\n{settings}"
     # Two steps may need the same line, so equal splices are one.
     own = (splice for edit in edits for splice in edited.find_splices(edit))

@@ -146,7 +146,24 @@ def to_outcome(result: FixResult, folder: str | None = None) -> SearchOutcome:
         tuple(f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left),
         tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
         (*result.notes, *([_NOT_PROVEN] if result.holds and result.proof is None else [])),
+        **(_measure(result) if result.holds else {}),
     )
+
+
+def _measure(result: FixResult) -> dict[str, Any]:
+    """The numbers of a `SearchOutcome`: those of the proof, or without one the recompiles of the search alone."""
+    proof = result.proof
+    before, after = (proof.before, proof.after) if proof is not None else (result.before, result.after)
+    if before is None or after is None or result.program is None:
+        return {}
+    lines = result.program.count_lines(result.changes)
+    found: dict[str, Any] = {"lines": lines}
+    for name, state in (("before", before), ("after", after)):
+        found[f"recompiles_{name}"] = state.run.recompiles
+        if proof is not None:
+            found[f"compile_seconds_{name}"] = state.run.compile_seconds
+            found[f"wall_seconds_{name}"] = state.run.run.wall
+    return found
 
 
 def format_attempt(result: FixResult, attempt: Attempt | None) -> str:

@@ -89,6 +89,12 @@ def describe_command(meta: Mapping[str, Any]) -> str | None:
     return "cells of a notebook, or lines at a prompt" if META_KEY in meta else None
 
 
+def describe_try(meta: Mapping[str, Any]) -> str:
+    """The command that tries the plan of a session: `compilediag try train.py --epochs 3`."""
+    found = read_program(meta)
+    return "%compilewatch try" if found is None else f"compilediag try {found.command}"
+
+
 def read_program(meta: Mapping[str, Any]) -> RunningProgram | None:
     """The program of a session; None if it is not known."""
     found = meta.get(META_KEY)

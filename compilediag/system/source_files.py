@@ -115,6 +115,8 @@ def open_without_waiting(file: str, flags: int) -> int:
 #: The columns of each kind that hold files of code.
 FILE_COLUMNS = {kind.table: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
 E = TypeVar("E", bound=Event)
+#: The name of a cell of IPython.
+_CELL = re.compile(r"Cell In\[(\d{1,9})\]")
 #: The file that marimo compiles a cell as.
 _MARIMO = re.compile(r"[/\\]__marimo__cell_(\w+?)_[^/\\]*\.py$")
 
@@ -156,6 +158,22 @@ def read_cell(number: int) -> list[str] | None:
         return None
     lines: list[str] = ran[number].splitlines()
     return lines
+
+
+def read_typed_cell(number: int) -> list[str] | None:
+    """The lines of a cell as it was typed, without empty ones before the first; None if IPython has no such cell."""
+    typed = getattr(getattr(find_shell(), "history_manager", None), "input_hist_raw", None)
+    if not isinstance(typed, list) or not 0 < number < len(typed):
+        return None
+    lines: list[str] = typed[number].splitlines()
+    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    return lines[first:]
+
+
+def find_cell_number(file: str) -> int | None:
+    """The number of the cell `Cell In[4]`; None for a file."""
+    found = _CELL.fullmatch(file)
+    return int(found[1]) if found else None
 
 
 def find_shell() -> Any:

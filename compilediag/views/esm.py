@@ -28,7 +28,7 @@ ENTRIES = ("widget.js", "report.js", "diff.js")
 STYLES = (
     "core/theme.css",
     "dashboard/header.css",
-    "dashboard/plan.css",
+    "plan/plan.css",
     "timeline/timeline.css",
     "dashboard/tables.css",
     "dashboard/detail-pane.css",

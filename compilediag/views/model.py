@@ -27,7 +27,7 @@ from ..events import Artifact, Compile
 from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start
 from ..system import plugins
-from ..system.program import describe_command
+from ..system.program import describe_command, describe_try
 from .explorer import ExplorerDocuments, SourceLines
 from .page_parts import make_rank_page, make_vllm_page
 from .page_rows import MADE_OF, News, PageRows, add_group_tables, get_columns, to_ms
@@ -37,13 +37,13 @@ from .page_types import (
     PageMeta,
     PagePanel,
     PagePatch,
-    PagePlan,
     PageRow,
     PanelTable,
     PatchParts,
     RunningCompile,
     StoredText,
 )
+from .plan_page import make_plan_page
 from .redaction import RedactedData, Redactor, redact_plan
 from .totals import Totals
 
@@ -235,11 +235,9 @@ class _DiagnosedParts:
             findings = _leave_out_planned(findings, plan)
         rules = sorted({finding.rule for finding in findings} | {step.rule for step in plan.steps})
         examples, pages = load_examples(), {rule: find_torch_page(rule) for rule in rules}
-        # A redacted plan has no patch, because that contains lines of the user's files.
-        patch = plan.patch() if self._redactor is None else None
         self.parts = {
             "findings": [_describe_finding(finding, plan) for finding in findings],
-            "plan": cast(PagePlan, {**plan.to_dict(), "patch": patch}),
+            "plan": make_plan_page(plan, data, describe_try(self._data.meta), has_sources=self._redactor is None),
             "examples": {rule: asdict(examples[rule]) for rule in rules if rule in examples},
             "torch_docs": {rule: {"title": page.title, "url": page.url} for rule, page in pages.items() if page},
         }

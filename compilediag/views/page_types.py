@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypedDict
 
+from ..diagnosis.plan.changed_sources import DiffLine
 from ..diagnosis.rank_comparison import RankGroup, RankRow
 from ..diagnosis.registry import Example
 
@@ -167,8 +168,32 @@ class PageLink(TypedDict):
     url: str
 
 
+class PageStepCompile(TypedDict):
+    """A compile of a function: what changed for it, null for the first one, and the values that came, "" where a guard
+    held. `is_own`: the step is about this recompile. `event` is the id of the recompile.
+    """
+
+    event: int | None
+    time: float
+    values: list[str]
+    change: str | None
+    is_own: bool
+    seconds: float
+
+
+class PageEvidence(TypedDict):
+    """The compiles of the function that a step recompiled, with the values called `names`; `hidden` are left out."""
+
+    function: str
+    names: list[str]
+    compiles: list[PageStepCompile]
+    hidden: int
+
+
 class PagePlanStep(TypedDict):
-    """A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code."""
+    """A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code. `recompiles_gained` and
+    `seconds_gained` are what it saves beside the steps before it.
+    """
 
     file: str | None
     line: int | None
@@ -176,6 +201,10 @@ class PagePlanStep(TypedDict):
     function: str | None
     code: str | None
     expression: str | None
+    title: str
+    title_values: list[str]
+    has_more_values: bool
+    origin: str
     what: str
     values: list[str]
     value_count: int
@@ -188,8 +217,11 @@ class PagePlanStep(TypedDict):
     recompiles_saved_alone: int
     recompiles_saved: int
     seconds_saved: float
+    recompiles_gained: int
+    seconds_gained: float
     rule: str
     evidence: list[int]
+    proof: PageEvidence | None
 
 
 class PageUnresolved(TypedDict):
@@ -206,6 +238,7 @@ class PageCompileCost(TypedDict):
 
     kind: str
     seconds: float
+    title: str
     what: str
     advice: str
     code: str | None
@@ -253,6 +286,13 @@ class PageSearchOutcome(TypedDict):
     left: list[str]
     rejected: list[str]
     notes: list[str]
+    lines: int | None
+    recompiles_before: int | None
+    recompiles_after: int | None
+    compile_seconds_before: float | None
+    compile_seconds_after: float | None
+    wall_seconds_before: float | None
+    wall_seconds_after: float | None
 
 
 class PageSearch(TypedDict):
@@ -269,10 +309,25 @@ class PageSearch(TypedDict):
     error: str
 
 
+class PageChangedSource(TypedDict):
+    """A file or cell that the plan changes, see `compilediag.diagnosis.plan.changed_sources`. `lines` are those of its
+    diff. Of a cell it has the number and the texts before and after; None for a file.
+    """
+
+    place: str
+    cell: int | None
+    lines: list[DiffLine]
+    before: str | None
+    after: str | None
+
+
 class PagePlan(TypedDict):
-    """The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none."""
+    """The plan as `Plan.to_dict()` has it, and the change as `sources` and as `patch`, a unified diff: that of the
+    steps, or the one that a search has proven; None if there is none. `try_command` tries the plan from the outside.
+    """
 
     headline: str
+    leads: str | None
     steps: list[PagePlanStep]
     recompiles: int
     recompiles_saved: int
@@ -282,6 +337,8 @@ class PagePlan(TypedDict):
     settings_code: str
     code: str
     patch: str | None
+    sources: list[PageChangedSource]
+    try_command: str
     unresolved: list[PageUnresolved]
     costs: list[PageCompileCost]
     specs: list[PageSpec]

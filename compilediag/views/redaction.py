@@ -251,6 +251,7 @@ def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
     return PlanStep(
         rule=step.rule,
         what=f"{name} changed" if name else "A guarded value changed",
+        title=f"`{name}` changes" if name else "A guarded value changes",
         change=format_settings(settings) if settings else _LEFT_OUT,
         why="",
         saving=_describe_savings(step),

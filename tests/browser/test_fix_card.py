@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser import lab as jupyter
 from tests.browser.conftest import expect_value
 from tests.browser.lab import Lab
-from tests.browser.plan_builder import make_plan
+from tests.browser.plan_builder import make_plan, make_source
 from tests.browser.test_accessibility import check_both_themes
 
 DEFINE = """%load_ext compilediag
@@ -30,7 +30,7 @@ for n, k in ((4, 2), (6, 5), (7, 9), (9, 11)):
     loss = step(torch.ones(n), k)
 """
 SKIPPED = "# compilediag: skip\nopen('skipped', 'a').write('x')"
-PROVEN = '.cdiag-fix-band[data-kind="good"]'
+PROVEN = ".cdiag-trial.is-good"
 
 
 @pytest.fixture(scope="module")
@@ -59,21 +59,28 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         for index in (0, 1):
             notebook.run(index)
         notebook.run(3)
-        page.locator(".cdiag-plan .cdiag-button", has_text="Try it").click()
-        page.wait_for_selector('.cdiag-fix-band[data-kind="run"] progress')
-        expect(page.locator(".cdiag-plan-top > .cdiag-button")).to_be_disabled()
-        page.wait_for_selector(".cdiag-fix-lines li >> nth=1")
+        button(page).click()
+        page.wait_for_selector(".cdiag-trial.is-run progress")
+        expect(button(page)).to_be_disabled()
+        page.wait_for_selector(".cdiag-trial-lines li >> nth=1")
         take_pictures(page, tmp_path, "fix-running")
         notebook.run(2)
         expect_value(page, lambda: notebook.output(2), "5\n")
         assert page.locator(PROVEN).count() == 0, "the kernel could only be used when the search had ended"
         page.wait_for_selector(PROVEN)
-        expect(page.locator(PROVEN)).to_contain_text("recompiles 3 -> 0 (proven: ")
-        expect(page.locator(".cdiag-fix .is-diff > .is-added")).to_contain_text("dynamic")
-        expect(page.locator(".cdiag-fix .is-diff")).to_contain_text("+++ b/Cell In[1]")
-        expect(page.locator(".cdiag-plan-top > .cdiag-button")).to_have_text("Try again")
+        expect(page.locator(PROVEN)).to_contain_text("3 → 0 recompiles")
+        expect(page.locator(".cdiag-plan-headline")).to_contain_text("3 of 3 recompiles")
+        expect(button(page)).to_have_text("Try again")
+        page.locator(".cdiag-whole-title").click()
+        expect(page.locator(".cdiag-whole .is-added").first).to_contain_text("dynamic")
+        expect(page.locator(".cdiag-whole-title")).to_contain_text("In[1]")
         take_pictures(page, tmp_path, "fix-proven")
         assert (lab.root / "nb" / "skipped").read_text() == "x"  # by the notebook, and by no process
+
+        # The proven change is put into the cell, and nothing runs.
+        page.locator(".cdiag-replace").click()
+        expect(page.locator(".cdiag-replace")).to_have_text("Replaced · Undo")
+        expect_value(page, read_cell(0), lambda text: text != DEFINE and text.count("\n") == DEFINE.count("\n"))
 
         # The record that the notebook keeps has it too, and no button.
         page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
@@ -86,6 +93,41 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         page.wait_for_selector(PROVEN)
 
 
+def read_cell(index: int) -> str:
+    """JavaScript that gives the text of a cell."""
+    return f"window.jupyterapp.shell.currentWidget.content.widgets[{index}].model.sharedModel.source"
+
+
+def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: Browser):
+    define = DEFINE.replace(", dynamic=False", "")
+    with jupyter.lab_page(browser, lab) as page:
+        notebook = lab.open(page, [define, TRAIN])
+        notebook.run(0)
+        notebook.run(1)
+        replace = page.locator(".cdiag-replace")
+        expect(replace).to_have_text("Replace cell In[2]")
+        page.locator(".cdiag-whole-title").click()
+        lines = page.locator(".cdiag-whole .cdiag-diff > div:not(.is-removed) > code")
+        changed = "\n".join(lines.all_text_contents())
+        replace.click()
+        expect_value(page, read_cell(1), changed)
+        expect(replace).to_have_text("Replaced · Undo")
+        assert changed.startswith("%%compilewatch\n") and changed != TRAIN.rstrip()
+        prompt = page.locator(".jp-CodeCell").nth(1).locator(".jp-InputArea-prompt")
+        expect(prompt).to_have_text("[2]:")  # It did not run.
+        replace.click()
+        expect_value(page, read_cell(1), TRAIN.rstrip())
+        expect(replace).to_have_text("Replace cell In[2]")
+
+        # A cell that was edited since is left alone.
+        page.evaluate(f"{read_cell(1)} = 'print(1)'")
+        page.locator(".cdiag-plan-headline").hover()
+        expect(replace).to_be_disabled()
+        expect(page.locator(".cdiag-replace-why")).to_have_text("The cell has changed since; copy the lines instead")
+        place = page.locator(".cdiag-step-place").first
+        expect(place).to_have_text("In[2]:3")
+
+
 # Each state of the card, in a plain page
 
 FOUND = {
@@ -95,6 +137,13 @@ FOUND = {
     "left": ["Cell In[2]:3: `mask` was None, then a Tensor (1 recompile): every compiled version is needed"],
     "rejected": ["a tensor for `k`: call 2 returns something else"],
     "notes": ["Left out, as you asked: Cell In[4]."],
+    "lines": 2,
+    "recompiles_before": 3,
+    "recompiles_after": 1,
+    "compile_seconds_before": 9.0,
+    "compile_seconds_after": 4.0,
+    "wall_seconds_before": 12.0,
+    "wall_seconds_after": 6.0,
 }
 RUNNING = {
     "running": True,
@@ -108,8 +157,10 @@ RUNNING = {
 
 @pytest.fixture
 def card(recorded, open_widget):
-    """A page with a plan, whose kernel has answered that it can search."""
-    page = open_widget({**recorded.snapshot(), "plan": make_plan()}, width=1000)
+    """A page with the plan of a watch that has ended, whose kernel has answered that it can search."""
+    snapshot = recorded.snapshot()
+    meta = {**snapshot["meta"], "state": "stopped"}
+    page = open_widget({**snapshot, "meta": meta, "plan": make_plan()}, width=1000)
     expect(page.locator(".cdiag-plan")).to_be_visible()
     expect(button(page)).to_be_hidden()  # A notebook without a kernel has no button.
     answer(page, 1)
@@ -118,7 +169,7 @@ def card(recorded, open_widget):
 
 
 def button(page):
-    return page.locator(".cdiag-plan-top > .cdiag-button")
+    return page.locator(".cdiag-try")
 
 
 def answer(page, request, **more):
@@ -133,10 +184,10 @@ def test_what_the_kernel_holds_on_the_gpu_is_said_before_a_search(card):
     button(card).click()
     expect(button(card)).to_be_disabled()
     answer(card, 2, notice="This kernel holds 3.2 GB of GPU memory.")
-    expect(card.locator(".cdiag-fix-text")).to_have_text("This kernel holds 3.2 GB of GPU memory.")
+    expect(card.locator(".cdiag-trial > .cdiag-message-text")).to_have_text("This kernel holds 3.2 GB of GPU memory.")
     check_both_themes(card, "document.querySelector('.cdiag')")
     card.get_by_role("button", name="Cancel").click()
-    expect(card.locator(".cdiag-fix-band")).to_be_hidden()
+    expect(card.locator(".cdiag-trial")).to_be_hidden()
     button(card).click()
     answer(card, 3, notice="This kernel holds 3.2 GB of GPU memory.")
     card.get_by_role("button", name="Fast, on the CPU").click()
@@ -144,7 +195,7 @@ def test_what_the_kernel_holds_on_the_gpu_is_said_before_a_search(card):
     sent = [{**start, "request": 2}, {**start, "request": 3}, {**start, "on_cpu": True, "request": 4}]
     expect_value(card, "window.host.sent", sent)
     answer(card, 4, error="another search is running in this kernel")
-    expect(card.locator('.cdiag-fix-band[data-kind="bad"] > .cdiag-fix-text')).to_have_text(
+    expect(card.locator(".cdiag-trial.is-bad > .cdiag-message-text")).to_have_text(
         "another search is running in this kernel"
     )
     check_both_themes(card, "document.querySelector('.cdiag')")
@@ -154,46 +205,48 @@ def test_what_the_kernel_holds_on_the_gpu_is_said_before_a_search(card):
 def test_a_search_shows_a_line_for_each_run_and_can_be_cancelled(card):
     show_search(card)
     expect(button(card)).to_be_disabled()
-    expect(card.locator(".cdiag-fix-text")).to_have_text("Run 2 in a fresh process: unchanged, 3 s")
-    expect(card.locator(".cdiag-fix-lines li")).to_have_text(["unchanged: 3 recompiles"])
+    expect(card.locator(".cdiag-trial > .cdiag-message-text")).to_contain_text("Trying: run 2, unchanged, 3 s")
+    expect(card.locator(".cdiag-trial-lines li")).to_have_text(["unchanged: 3 recompiles"])
     check_both_themes(card, "document.querySelector('.cdiag')")
     card.get_by_role("button", name="Cancel").click()
     expect_value(card, "window.host.sent", [{"type": "fix", "action": "cancel", "request": 2}])
     expect(card.get_by_role("button", name="Cancelling")).to_be_disabled()
     show_search(card, running=False, error="Interrupted: nothing was found so far (1 run, 3 s).")
-    expect(card.locator('.cdiag-fix-band[data-kind="bad"] > .cdiag-fix-text')).to_have_text(
+    expect(card.locator(".cdiag-trial.is-bad > .cdiag-message-text")).to_have_text(
         "Interrupted: nothing was found so far (1 run, 3 s)."
     )
     expect(button(card)).to_have_text("Try it")
 
 
 def test_a_proven_change_takes_the_place_of_the_prediction(card, deliver):
-    steps = card.locator(".cdiag-steps")
-    expect(steps).to_be_visible()
-    deliver(card, {"seq": 1, "reset": False, "plan": make_plan(searched=FOUND)})
-    expect(card.locator(f"{PROVEN} > .cdiag-fix-text")).to_have_text(FOUND["headline"])
-    expect(card.locator(".cdiag-fix .is-diff")).to_have_text(FOUND["patch"].strip())
-    expect(card.locator(".cdiag-fix")).to_contain_text("every compiled version is needed")
-    expect(steps).to_be_hidden()
-    for summary in card.locator(".cdiag-plan summary:visible").all():
-        summary.click()
-    expect(steps).to_be_visible()
-    expect(card.locator(".cdiag-fix")).to_contain_text("call 2 returns something else")
+    proven = make_source(place="In[1]", cell=1, lines=[[1, "-", "@compile(dynamic=False)", None]], before="", after="x")
+    deliver(card, {"seq": 1, "reset": False, "plan": make_plan(searched=FOUND, sources=[proven])})
+    expect(card.locator(".cdiag-trial.is-warn")).to_contain_text("Tried: 2 of 3 recompiles gone, 1 is left.")
+    expect(card.locator(".cdiag-trial.is-warn")).to_contain_text("every compiled version is needed")
+    expect(card.locator(".cdiag-split-keys")).to_contain_text("needed 4.0 s")
+    card.locator(".cdiag-whole-title").click()
+    expect(card.locator(".cdiag-whole .is-removed > code")).to_have_text("@compile(dynamic=False)")
+    card.click("text=1 change tried and rejected")
+    expect(card.locator(".cdiag-plan")).to_contain_text("call 2 returns something else")
+    check_both_themes(card, "document.querySelector('.cdiag')")
+    whole = {**FOUND, "left": [], "recompiles_after": 0}
+    deliver(card, {"seq": 2, "reset": False, "plan": make_plan(searched=whole, sources=[proven])})
+    expect(card.locator(PROVEN)).to_contain_text("3 → 0 recompiles · compiling 9.0 s → 4.0 s · run 12.0 s → 6.0 s")
     check_both_themes(card, "document.querySelector('.cdiag')")
     refuted = {**FOUND, "holds": False, "patch": "", "headline": "Not proven: exit code 1 (9 runs, 1 s)."}
-    deliver(card, {"seq": 2, "reset": False, "plan": make_plan(searched=refuted)})
-    expect(card.locator('.cdiag-fix-band[data-kind="warn"] > .cdiag-fix-text')).to_have_text(refuted["headline"])
-    expect(card.locator(".cdiag-fix .is-diff")).to_be_hidden()
-    expect(steps).to_be_visible()
+    deliver(card, {"seq": 3, "reset": False, "plan": make_plan(searched=refuted)})
+    expect(card.locator(".cdiag-trial.is-warn")).to_contain_text(refuted["headline"])
 
 
 def test_a_report_shows_the_proven_change_without_a_button(recorded, open_report, tmp_path):
     for number in range(3):
         recorded.compile(number)
-    recorded.session.data.set_meta(searched=FOUND)
+    recorded.session.data.set_meta(searched={**FOUND, "left": [], "recompiles_after": 0})
     page = open_report(recorded.session.report(tmp_path / "report.html"))
-    expect(page.locator(f"{PROVEN} > .cdiag-fix-text")).to_have_text(FOUND["headline"])
-    expect(button(page)).to_be_hidden()
+    expect(page.locator(PROVEN)).to_contain_text("3 → 0 recompiles")
+    expect(page.locator(".cdiag-plan-headline")).to_contain_text("2 changed lines remove 3 of 3 recompiles")
+    expect(button(page)).to_have_count(0)
     redacted = open_report(recorded.session.report(tmp_path / "redacted.html", redact=True))
     expect(redacted.locator(".cdiag-plan")).to_be_visible()
-    expect(redacted.locator(".cdiag-fix")).to_be_hidden()
+    expect(redacted.locator(".cdiag-trial")).to_have_count(0)
+    expect(redacted.locator(".cdiag-whole .cdiag-diff")).to_have_count(0)

@@ -134,6 +134,7 @@ def test_marimo_names_its_cells_and_a_reload_is_up_to_date(chromium, page, tmp_p
         expect_value(page, lambda: read_totals(page).get("recompiles"), "2")
         # The line that calls is the user's own code, in a cell with the id that marimo's tracebacks show.
         expect(page.locator(".cdiag-step").first).to_contain_text("marimo cell ")
+        page.locator(".cdiag-step-title").first.click()
         expect(page.locator(".cdiag-step").first).to_contain_text("double(torch.ones(size))")
         page.screenshot(path=tmp_path / "host.png")
         page.reload()

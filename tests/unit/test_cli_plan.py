@@ -18,7 +18,7 @@ def test_the_plan_is_printed(session, capsys):
     assert main(["plan", str(session.path)]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("1 change removes 2 of 2 recompiles")
-    assert "x.shape[0] was 4, then 6, 9" in shown
+    assert "`x.shape[0]` has 3 values: 4, 6, 9" in shown
 
 
 def test_only_the_code_is_printed(session, capsys):

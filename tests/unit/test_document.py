@@ -43,7 +43,7 @@ a     1,000
 
 HTML = (
     "<p><strong>2 changes, see a.py:3: <code>f(x)</code></strong></p>"
-    "<ol><li>Step <code>1</code><pre>x = 1</pre>It saves 1 s.</li></ol><p>... and 2 more elsewhere</p>"
+    "<ol><li>Step <code>1</code><pre><code>x = 1</code></pre>It saves 1 s.</li></ol><p>... and 2 more elsewhere</p>"
     "<p><strong>More</strong></p><p>one<br>two</p><ul><li>a</li></ul><p>... and 1 more</p>"
     "<table><thead><tr><th>name</th><th>count</th></tr></thead><tbody><tr><td>a</td><td>1,000</td></tr></tbody></table>"
     "<p>... and 1 more</p><img rows=2>"

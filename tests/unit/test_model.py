@@ -182,7 +182,8 @@ def test_the_plan_is_there_and_each_finding_names_its_step(tmp_path):
     session = saved(tmp_path, *EVENTS)
     snapshot = page_of(session)
     plan = session.plan().to_dict()
-    assert {key: snapshot["plan"][key] for key in plan} == plan
+    steps = [{key: value for key, value in step.items() if key != "proof"} for step in snapshot["plan"]["steps"]]
+    assert {**{key: snapshot["plan"][key] for key in plan}, "steps": steps} == plan
     (step,) = snapshot["plan"]["steps"]
     steps = {finding["rule"]: finding["step"] for finding in snapshot["findings"]}
     assert steps.pop(step["rule"]) == 1

@@ -97,14 +97,42 @@ def test_it_is_plain_json(plan_of):
 def test_it_reads_as_text_and_as_html(plan_of):
     plan = plan_of(*two_causes_at_the_same_calls())
     text = str(plan)
-    assert text.startswith("2 changes remove 2 of 3 recompiles and save 2.0 s of 0 s compile time\n1. model.py:30")
+    assert text.startswith(
+        "2 changes remove 2 of 3 recompiles and save 2.0 s of 0 s compile time\n1. `self.step` has 2"
+    )
     html = plan._repr_html_()
     assert (
-        "<ol><li>model.py:30<br>self.step was 3, then 4.<br>Compile with dynamic=None, the default, "
+        "<ol><li><code>self.step</code> has 2 values: 3, 4.<br>model.py:30<br>Compile with dynamic=None, the default, "
         "instead of dynamic=False.<br>Saves 1 of 3" in html
     )
     assert "<code>x.shape[0]</code> fails at some of the same calls." in html and "`" not in html
     assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_a_step_has_its_cause_as_its_title(plan_of):
+    counter, size = plan_of(*two_causes_at_the_same_calls()).steps
+    assert (size.title, size.title_values) == ("`x.shape[0]` has 3 values", ("4", "6", "9"))
+    (counter,) = plan_of(*changes("self.step", "value", "1", "2", "3", "4")).steps
+    assert (counter.title, counter.title_values) == ("`self.step` is a new number at every call", ("1", "2", "3", "4"))
+
+
+def test_what_each_step_saves_beside_those_before_it(plan_of):
+    plan = plan_of(*two_causes_at_the_same_calls())
+    assert plan.gains == ((1, 1.0), (1, 1.0))
+    assert [step["recompiles_gained"] for step in plan.to_dict()["steps"]] == [1, 1]
+
+
+def test_what_runs_have_measured_is_the_headline(plan_of):
+    plan = replace(
+        plan_of(*sizes("4", "6", "9")), tried={"recompiles_before": 2, "recompiles_after": 1, "holds": False}
+    )
+    assert plan.headline == "1 change removes 1 of 2 recompiles"
+    found = {"recompiles_before": 2, "recompiles_after": 0, "lines": 3, "holds": True}
+    times = {"compile_seconds_before": 9.0, "compile_seconds_after": 4.0}
+    proven = replace(plan, searched={**found, **times})
+    assert proven.headline == "3 changed lines remove 2 of 2 recompiles and save 5.0 s of 9.0 s compile time"
+    refuted = replace(plan, searched={**found, "holds": False}, tried=None)
+    assert refuted.headline == plan_of(*sizes("4", "6", "9")).headline
 
 
 SCRIPT = '''"""A training script."""
@@ -138,6 +166,28 @@ def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     assert "import torch\n" in changed and "torch.compiler.config.dynamic_sources = \"L['n']\"\n" in changed
     assert changed.startswith('"""A training script."""\nfrom torch import nn\n')
     compile(changed, "train.py", "exec")
+
+
+def test_each_changed_line_has_its_step(tmp_path, monkeypatch):
+    file = tmp_path / "train.py"
+    file.write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    edit = Edit(str(file), 6, "insert_before", LINE, "torch._dynamo.mark_dynamic(ids, 0)", code=LINE)
+    plan = plan_with([{"edits": (edit,)}, {"settings": {"dynamic_sources": "L['n']"}}], file)
+    (source,) = plan.changed_sources()
+    assert (source.place, source.cell) == ("train.py", None)
+    added = {line.text.strip(): line.step for line in source.lines if line.mark == "+"}
+    setting = "torch.compiler.config.dynamic_sources = \"L['n']\""
+    assert (added[setting], added["torch._dynamo.mark_dynamic(ids, 0)"]) == (2, 1)
+    assert [line.number for line in source.lines if line.text == f"        {LINE}"] == [6]
+
+
+def test_a_proven_patch_is_what_changes(plan_of):
+    patch = "--- a/train.py\n+++ b/train.py\n@@ -3,2 +3,2 @@\n a = 1\n-b = 2\n+b = 3\n"
+    plan = replace(plan_of(*sizes("4", "6", "9")), searched={"patch": patch, "holds": True})
+    (source,) = plan.changed_sources()
+    lines = [tuple(line) for line in source.lines]
+    assert lines == [(3, " ", "a = 1", None), (4, "-", "b = 2", None), (None, "+", "b = 3", None)]
 
 
 def test_a_file_that_was_changed_since_gives_no_patch(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .make_plan import make_plan
-from .plan import Plan, PlanStep, UnresolvedCause
+from .plan import Plan, UnresolvedCause
+from .plan_step import PlanStep
 
 __all__ = ["Plan", "PlanStep", "UnresolvedCause", "make_plan"]

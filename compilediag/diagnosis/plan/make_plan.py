@@ -10,18 +10,19 @@ from dataclasses import dataclass, field, replace
 from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
 from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
-from ..causes.cause import ZERO_ONE, Cause, get_moment, list_unique
+from ..causes.cause import ZERO_ONE, Cause, get_moment, get_value_type, list_unique
 from ..causes.grouping import find_causes
 from ..causes.root_changes import list_failures
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit, merge_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
-from ..rule import Advice, describe_change, format_user_line
+from ..rule import Advice, describe_change, format_user_line, get_name
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
-from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT
+from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
 from ..rules.recompiles import advise, find_side_effects
-from .plan import Plan, PlanStep, UnresolvedCause, read_outcome, read_search
+from .plan import Plan, UnresolvedCause, read_outcome, read_search
+from .plan_step import PlanStep
 from .specs import DynamicSpec, find_specs
 
 #: In place of a cause: nothing saves the recompile.
@@ -384,10 +385,12 @@ def _sum_saved(evidence: Evidence, saved: Sequence[Recompile]) -> float:
 
 def _make_step(candidate: Candidate, saved: Sequence[Recompile], seconds: float, saving: str) -> PlanStep:
     causes, change = candidate.causes, candidate.changes[0]
+    title, title_values = write_title(candidate)
+    origin = _describe_line(causes)
     file, line, function, code = _find_place(causes[0], change)
     return PlanStep(
         rule=candidate.advice[0].rule.id,
-        what=f"{describe_what(candidate)}{_describe_line(causes)}",
+        what=f"{describe_what(candidate)}{f' ({origin})' if origin else ''}",
         change=change.code,
         why=_explain(candidate),
         saving=saving,
@@ -405,6 +408,9 @@ def _make_step(candidate: Candidate, saved: Sequence[Recompile], seconds: float,
         edits=change.edits,
         alternatives=candidate.changes[1:],
         causes=tuple(_describe(cause, advice) for cause, advice in candidate.advised),
+        title=title,
+        title_values=title_values,
+        origin=origin,
     )
 
 
@@ -419,6 +425,30 @@ def describe_what(candidate: Candidate) -> str:
     return "; ".join(list_unique(_describe(cause, advice) for cause, advice in candidate.advised))
 
 
+def write_title(candidate: Candidate) -> tuple[str, tuple[str, ...]]:
+    """The cause in a few words, and the values that it had: "`self.step` is a new number at every call", "`ids` comes
+    in 3 shapes". What changed, without values, for what is no number.
+    """
+    causes, shapes = candidate.causes, candidate.shapes
+    are_numbers = all(cause.family in ("tensor_size", "value") and len(cause.values) > 1 for cause in causes)
+    if not are_numbers or any(get_value_type(value) not in ("int", "float") for c in causes for value in c.values):
+        return describe_what(candidate), ()
+    tensors = list_unique(get_name(cause, cause.path.owner.code) for cause in causes)
+    if shapes or (all(cause.path.is_size for cause in causes) and len(tensors) < len(causes)):
+        number = f"{len(shapes)} shapes" if shapes else "several shapes"
+        return f"{_list_code(tensors)} {'come' if len(tensors) > 1 else 'comes'} in {number}", shapes
+    names, values = list_unique(cause.name for cause in causes), causes[0].values
+    if len(causes) > 1:
+        return f"{_list_code(names)} change", ()
+    if is_counter(values):
+        return f"`{names[0]}` is a new number at every call", values
+    return f"`{names[0]}` has {len(values)} values", values
+
+
+def _list_code(names: Sequence[str]) -> str:
+    return format_names([f"`{name}`" for name in names])
+
+
 def _get_expression(candidate: Candidate) -> str | None:
     """What varies in the user's names, or in those of the compiled function: `ids.shape[0], ids.shape[1]`."""
     causes = candidate.causes
@@ -427,8 +457,8 @@ def _get_expression(candidate: Candidate) -> str | None:
 
 
 def _list_shapes(evidence: Evidence, causes: Sequence[Cause]) -> tuple[str, ...]:
-    """The sizes of one tensor together, in the order of time: 4x16, 6x16, 6x24. Empty for anything else, and where
-    not all of its sizes are known at each recompile.
+    """The sizes of one tensor together, in the order of time: (4, 16), (6, 16), (6, 24). Empty for anything else, and
+    where not all of its sizes are known at each recompile.
     """
     are_sizes = all(cause.path.is_size and cause.values for cause in causes)
     if len(causes) < 2 or not are_sizes or len({cause.path.owner for cause in causes}) > 1:
@@ -441,7 +471,7 @@ def _list_shapes(evidence: Evidence, causes: Sequence[Cause]) -> tuple[str, ...]
         [cause.values[0] for cause in ordered],
         *(_find_sizes(evidence, row, ordered) for row in sorted(rows.values(), key=get_moment)),
     ]
-    return list_unique(map("x".join, shapes)) if all(shapes) else ()
+    return list_unique(f"({', '.join(sizes)})" for sizes in shapes) if all(shapes) else ()
 
 
 def _find_sizes(evidence: Evidence, row: Recompile, causes: Sequence[Cause]) -> list[str]:
@@ -466,10 +496,11 @@ def _explain(candidate: Candidate) -> str:
 
 
 def _describe_line(causes: Sequence[Cause]) -> str:
-    """` (model.py:12: self.step += 1)`: where a module's number is compiled in, if the step is at the call."""
+    """`model.py:12: self.step += 1`: where a module's number is compiled in, if the step is at the call."""
     cause = causes[0]
     is_attribute = len(causes) == 1 and cause.family == "value" and cause.path.is_module_attribute
-    return format_user_line(cause) if is_attribute and cause.user_place_text != cause.user_place else ""
+    is_elsewhere = is_attribute and cause.user_place_text != cause.user_place
+    return format_user_line(cause)[2:-1] if is_elsewhere else ""
 
 
 Location = tuple[str | None, int | None, str | None, str | None]

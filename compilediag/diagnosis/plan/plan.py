@@ -5,17 +5,16 @@ trying it showed.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import pairwise
 from types import NoneType
 from typing import Any
 
 from ...document import WIDTH, Block, Code, CodeBlock, Items, Para, Place, Section, to_html, to_text
-from ...errors import CompilediagError
 from ...formatting import (
+    SHOWN_VALUES,
     escape_controls,
     escape_lines,
     format_amount,
@@ -24,75 +23,15 @@ from ...formatting import (
     format_seconds,
     format_times,
 )
-from ...system.files import find_working_folder
-from ...system.source_files import SourceReader, split_lines
-from ..change import CodeChange, Edit, Settings, format_settings
+from ..change import Edit, Settings, format_settings
 from ..finding import Finding
-from ..rules.costs import CompileCost
-from ..source_edits import apply_edits
+from ..rules.costs import CompileCost, find_cost_kind
+from .changed_sources import ChangedSource, list_changed_sources, make_patch
+from .plan_step import PlanStep
 from .specs import DynamicSpec
 
-#: Values of a step that `to_dict()` has: the first ones.
-MAX_VALUES = 64
-
-
-@dataclass(frozen=True)
-class PlanStep:
-    """One change of the user's program, and what it saves.
-
-    `file`, `line` and `function` are the user's own place, `code` is the text of that line, and `expression` names what
-    varies there, in the user's names; None if it is not known. `what` is what varies in words, with its `values`, and
-    `change` is what to do, as code where there is code.
-
-    `recompiles_saved_alone` counts the recompiles that this step saves without any other. `recompiles_saved` and
-    `seconds_saved` (s) are what it saves together with all steps before it, so those of the last step are the plan's.
-    `saving` says both in one sentence. `evidence` holds the event ids of the recompiles at which its guards failed.
-    `settings` and `edits` are the change in a form that a program can apply; `alternatives` are other ways.
-    `causes` has `Finding.what_changed` of each cause that the step resolves.
-    """
-
-    rule: str
-    what: str
-    change: str
-    why: str
-    saving: str
-    recompiles_saved_alone: int
-    recompiles_saved: int
-    seconds_saved: float
-    evidence: tuple[int, ...]
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    code: str | None = None
-    expression: str | None = None
-    values: tuple[str, ...] = ()
-    settings: Settings | None = None
-    edits: tuple[Edit, ...] = ()
-    alternatives: tuple[CodeChange, ...] = ()
-    causes: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """`train.py:28`; "" if it is not known."""
-        return format_place(self.file, self.line)
-
-    @property
-    def can_be_applied(self) -> bool:
-        """True if a program can make this change."""
-        return bool(self.settings or self.edits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The step as plain JSON values."""
-        names = ("file", "line", "place", "function", "code", "expression", "what", "change", "why", "saving")
-        numbers = ("recompiles_saved_alone", "recompiles_saved", "seconds_saved", "rule", "can_be_applied")
-        return {
-            **{name: getattr(self, name) for name in (*names, *numbers)},
-            "values": [*self.values[:MAX_VALUES]],
-            "value_count": len(self.values),
-            "evidence": [*self.evidence],
-            "causes": [*self.causes],
-            "alternatives": [change.code for change in self.alternatives],
-        }
+#: A cost is the headline from this share of the compile time on.
+_WORTH_NAMING = 0.1
 
 
 @dataclass(frozen=True)
@@ -140,7 +79,12 @@ class Plan:
 
     @property
     def headline(self) -> str:
-        """What the plan saves, in one line."""
+        """What the plan saves, in one line: measured, if it was tried; or its largest cost, if that is more."""
+        if (measured := self._describe_measured()) is not None:
+            return measured
+        cost = self.leading_cost
+        if cost is not None:
+            return cost.headline
         if not self.recompiles:
             return "Nothing recompiled" if self.is_collected else "Recompiles were not collected"
         if not self.steps:
@@ -152,6 +96,43 @@ class Plan:
             return f"{changes} {removed}"
         seconds = f"{format_seconds(self.seconds_saved)} of {format_seconds(self.seconds)} compile time"
         return f"{changes} {removed} and {verbs[1]} {seconds}"
+
+    def _describe_measured(self) -> str | None:
+        """What runs have shown, in one line; None if none has."""
+        found = self.measured
+        if found is None:
+            return None
+        lines = found.get("lines")
+        changes = format_amount(lines, "changed line") if lines else format_amount(len(self.steps), "change")
+        s = "s" if changes.startswith("1 ") else ""
+        before, after = found["recompiles_before"], found["recompiles_after"]
+        text = f"{changes} remove{s} {max(0, before - after)} of {format_amount(before, 'recompile')}"
+        first, last = (found.get(f"compile_seconds_{when}") or 0.0 for when in ("before", "after"))
+        if found.get("backend") is not None or not last or first <= last:
+            return text
+        return f"{text} and save{s} {format_seconds(first - last)} of {format_seconds(first)} compile time"
+
+    @property
+    def measured(self) -> Mapping[str, Any] | None:
+        """What runs have measured, as plain values: of a change that a search has proven, or of the plan."""
+        found = [outcome for outcome in (self.searched, self.tried) if outcome is not None]
+        known = (one for one in found if None not in (one.get("recompiles_before"), one.get("recompiles_after")))
+        return next((one for one in known if one is self.tried or one.get("holds")), None)
+
+    @property
+    def leading_cost(self) -> CompileCost | None:
+        """The largest cost that a change saves, if that is more than the steps save and a tenth of the compile time."""
+        # What identical blocks take is in part the time of the recompiles.
+        found = [cost for cost in self.costs if cost.headline and not (self.steps and cost.kind == "repeated_blocks")]
+        most = max(found, key=lambda cost: cost.seconds, default=None)
+        least = max(self.seconds_saved, self.seconds * _WORTH_NAMING)
+        return most if most is not None and least < most.seconds <= self.seconds else None
+
+    @property
+    def gains(self) -> tuple[tuple[int, float], ...]:
+        """What each step saves beside those before it: recompiles, and s."""
+        saved = [(0, 0.0), *((step.recompiles_saved, step.seconds_saved) for step in self.steps)]
+        return tuple((after[0] - before[0], after[1] - before[1]) for before, after in pairwise(saved))
 
     @property
     def is_prediction(self) -> bool:
@@ -175,7 +156,8 @@ class Plan:
         Args:
             finding: one of `session.findings()`.
         """
-        return any(cost.what == finding.title and cost.evidence == finding.evidence for cost in self.costs)
+        kind = find_cost_kind(finding.rule)
+        return any(cost.kind == kind and set(finding.evidence) <= set(cost.evidence) for cost in self.costs)
 
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
@@ -185,14 +167,27 @@ class Plan:
         return escape_lines("\n".join(blocks))
 
     def patch(self) -> str | None:
-        """The plan as a unified diff of your files; None if they were changed since, or a step needs a person."""
-        return _make_patch(self)
+        """The plan as a unified diff of your files, and of the cells of this notebook; None if they were changed since,
+        or a step needs a person.
+        """
+        return make_patch(self.steps, self.settings, self.is_own)
+
+    def changed_sources(self) -> tuple[ChangedSource, ...]:
+        """The files and cells that are changed, as lines of a diff with the number of their step: by what a search has
+        proven, if there is that, else by the steps.
+        """
+        proven = str(self.searched.get("patch") or "") if self.searched else ""
+        return list_changed_sources(self.steps, self.settings, self.is_own, proven)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values."""
         return {
             "headline": self.headline,
-            "steps": [step.to_dict() for step in self.steps],
+            "leads": self.leading_cost.kind if self.leading_cost is not None else None,
+            "steps": [
+                {**step.to_dict(), "recompiles_gained": recompiles, "seconds_gained": seconds}
+                for step, (recompiles, seconds) in zip(self.steps, self.gains, strict=True)
+            ],
             "recompiles": self.recompiles,
             "recompiles_saved": self.recompiles_saved,
             "seconds": self.seconds,
@@ -225,8 +220,8 @@ _IN_PLAN = (" in ", Code("session.plan()"))
 
 
 def describe_plan(plan: Plan, with_code: bool = False) -> Section:
-    """The plan as a document. `with_code`: with the block to paste; otherwise with all settings, if there are several
-    steps.
+    """The plan as a document. `with_code`: with the whole change, as a patch or as the block to paste; otherwise with
+    all settings, if there are several steps.
     """
     blocks: list[Block] = [Para(plan.headline, strong=with_code)]
     if plan.tried:
@@ -236,8 +231,11 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
     blocks.append(Items([_describe_step(step) for step in plan.steps], "numbered", _IN_PLAN))
     if plan.is_prediction:
         blocks.append(Para("A prediction; ", Code("compilediag fix"), " finds a change that runs have proven."))
-    if with_code and plan.steps:
-        blocks.append(CodeBlock(plan.code(), "The block to paste:", "print(session.plan().code())"))
+    if with_code and plan.steps and not plan.searched:
+        patch = plan.patch()
+        whole = CodeBlock((patch or "").rstrip("\n"), "The whole change:", "print(session.plan().patch())")
+        block = CodeBlock(plan.code(), "The block to paste:", "print(session.plan().code())")
+        blocks.append(whole if patch else block)
     elif plan.settings and len(plan.steps) > 1:
         blocks.append(CodeBlock(format_settings(plan.settings), "All settings together:"))
     blocks.append(Items([[CodeBlock(spec.change.code, spec.title)] for spec in plan.specs], "plain", _IN_PLAN))
@@ -249,10 +247,20 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
 
 
 def _describe_step(step: PlanStep) -> list[Block]:
+    """The cause with its values, the user's line, the change, and what it saves."""
     code = format_line(step.code or "", 80)
     where = Para(Place(step.place), ": " if step.place and code else "", Code(code))
     change = CodeBlock(step.change) if step.can_be_applied else step.change
-    return [where if step.place or code else "place not known", f"{step.what}.", change, step.saving]
+    return [_describe_cause_of(step), where if step.place or code else "place not known", change, step.saving]
+
+
+def _describe_cause_of(step: PlanStep) -> str:
+    """ "`ids` comes in 3 shapes: (4, 16), (6, 16), (6, 24)." """
+    shown = [format_line(value, 40) for value in step.title_values[:SHOWN_VALUES]]
+    more = ", ..." if len(step.title_values) > len(shown) else ""
+    values = f"{', '.join(shown)}{more}" or (step.what if step.what != step.title else "")
+    title = f"{step.title}: {values}" if step.title and values else step.title or step.what
+    return f"{title} ({step.origin})." if step.origin and step.origin not in title else f"{title}."
 
 
 def _describe_cause(cause: UnresolvedCause) -> Para:
@@ -286,55 +294,6 @@ def _format_step_code(step: PlanStep) -> str:
     return textwrap.fill(
         f"{step.place or 'In your code'}: {step.change}", WIDTH, initial_indent="# ", subsequent_indent="# "
     )
-
-
-# The patch
-
-
-def _make_patch(plan: Plan) -> str | None:
-    """The diff of all files that the plan changes; None if one of them is not the file that was recorded any more.
-
-    Settings are put below the imports of the first file. A step that only a person can follow is not in it.
-    """
-    edits: dict[str, list[Edit]] = {}
-    for edit in (edit for step in plan.steps for edit in step.edits):
-        edits.setdefault(edit.file, []).append(edit)
-    reader = SourceReader(plan.is_own)
-    places = (step for step in plan.steps if step.settings and step.file and _is_unchanged(step, reader))
-    files = list(edits) or [step.file for step in places if step.file][:1]
-    if not files:
-        return None
-    try:
-        texts = {file: reader.read(file) for file in files}
-        settings = {files[0]: format_settings(plan.settings)}
-        changed = {f: apply_edits(text, edits.get(f, []), settings.get(f, "")).text for f, text in texts.items()}
-    except (CompilediagError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return "".join(_format_diff(texts, changed)) or None
-
-
-def _is_unchanged(step: PlanStep, reader: SourceReader) -> bool:
-    """True if the whole line of a step is the recorded one: a session from elsewhere may name any file."""
-    if step.line is None or step.line < 1 or not step.code:
-        return False
-    lines = split_lines(reader.find(step.file or "") or "")
-    return [line.strip() for line in lines[step.line - 1 : step.line]] == [step.code.strip()]
-
-
-def _format_diff(texts: Mapping[str, str], changed: Mapping[str, str]) -> Iterator[str]:
-    for file, text in texts.items():
-        name = _name_in_patch(file)
-        before, after = (split_lines(one) for one in (text, changed[file]))
-        for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
-            yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
-def _name_in_patch(file: str) -> str:
-    """The path from the current folder if the file is below it, for `git apply` and `patch -p1`."""
-    here, path = find_working_folder(), Path(file)
-    if here is not None and (path := path.absolute()).is_relative_to(here):
-        return path.relative_to(here).as_posix()
-    return path.as_posix().lstrip("/")
 
 
 # What trying a plan showed
@@ -440,7 +399,8 @@ class SearchOutcome:
     """What a search for a change found, as sentences: see `compilediag.fix`.
 
     `patch` is a unified diff; "" if nothing held. `left` are the causes that remain, `rejected` what was tried and
-    why it was not taken. `holds`: the change was found, and nothing spoke against it.
+    why it was not taken. `holds`: the change was found, and nothing spoke against it. `lines` is how many lines it
+    changes. The other numbers are those of `Outcome`; None if no change held.
     """
 
     headline: str = ""
@@ -449,6 +409,13 @@ class SearchOutcome:
     left: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    lines: int | None = None
+    recompiles_before: int | None = None
+    recompiles_after: int | None = None
+    compile_seconds_before: float | None = None
+    compile_seconds_after: float | None = None
+    wall_seconds_before: float | None = None
+    wall_seconds_after: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as plain JSON values."""
@@ -467,7 +434,13 @@ class SearchOutcome:
             else ()
             for name in ("left", "rejected", "notes")
         )
-        return cls(headline, patch, values.get("holds") is True, left, rejected, notes)
+        numbers = {
+            field.name: value
+            for field in dataclasses.fields(cls)
+            if field.name not in ("headline", "patch", "holds", "left", "rejected", "notes")
+            and _fits(value := values.get(field.name), str(field.type))
+        }
+        return cls(headline, patch, values.get("holds") is True, left, rejected, notes, **numbers)
 
     def describe(self) -> Section:
         """The outcome as a document, without what was rejected."""

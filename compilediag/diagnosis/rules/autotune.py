@@ -232,6 +232,8 @@ SMALL_GAIN = Rule(
     worth_s=0.5,
     docs="trouble",
     cost_kind="tuning",
+    cause="{tunings} {end} torch's own kernel",
+    headline="Tuning took {seconds} of {session} and {pays}",
 )
 TUNED_AGAIN = Rule(
     "tuning_repeated",
@@ -242,6 +244,8 @@ TUNED_AGAIN = Rule(
     ceiling="medium",
     docs="trouble",
     cost_kind="tuning",
+    cause="the same inputs were tuned again",
+    headline="Tuning the same again took {seconds} of {session}",
 )
 ALL_FAILED = Rule(
     "tuning_all_failed",
@@ -276,9 +280,14 @@ def find_tuning_problems(evidence: Evidence) -> list[Finding]:
 
 def _find_small_gains(runs: list[TuningRun]) -> list[Finding]:
     """Runs of one op whose winner is the extern kernel, which runs without any tuning, or hardly faster."""
-    groups = group_by((run for run in runs if _has_small_gain(run)), lambda run: (run.tuner, run.op))
-    spent = [(group, sum_seconds(run.spent_s for run in group)) for group in groups.values()]
-    return [_report_small_gain(group, seconds) for group, seconds in spent if seconds >= SMALL_GAIN.worth_s]
+    return [_report_small_gain(group, sum_seconds(run.spent_s for run in group)) for group in group_small_gains(runs)]
+
+
+def group_small_gains(runs: Iterable[TuningRun]) -> list[list[TuningRun]]:
+    """The runs that gained little, each op's together, if they took long enough to be reported."""
+    measured = (run for run in runs if run.from_cache is None and _has_small_gain(run))
+    groups = group_by(measured, lambda run: (run.tuner, run.op)).values()
+    return [group for group in groups if sum_seconds(run.spent_s for run in group) >= SMALL_GAIN.worth_s]
 
 
 def _has_small_gain(run: TuningRun) -> bool:

@@ -28,6 +28,8 @@ USED_ONCE = Rule(
     cost="under that stance new sizes run eagerly, however often they come",
     docs="trouble",
     cost_kind="used_once",
+    cause="entries that are called once",
+    headline="Entries that were called once took {seconds} of {session}",
 )
 RULES = (USED_ONCE,)
 

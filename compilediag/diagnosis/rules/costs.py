@@ -8,7 +8,7 @@ process that finds no graph still finds the kernels.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -16,10 +16,21 @@ from typing import Any, NamedTuple
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import AutotuneChoice, CacheLookup, Calls, Compile, Event, KernelCompile, Phase, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_line, format_place, format_seconds, format_share
-from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept, kept_after, sum_seconds
+from ..evidence import (
+    Evidence,
+    Place,
+    find_shared_place,
+    get_ids,
+    get_place,
+    group_by,
+    is_timed,
+    kept,
+    kept_after,
+    sum_seconds,
+)
 from ..finding import Finding
 from ..rule import Rule
-from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems
+from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems, find_tuning_runs, group_small_gains
 from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
@@ -39,6 +50,8 @@ REPEATED_BLOCKS = Rule(
     "block is a compiled call of its own: 0.2 to 0.7 ms of host time per block and step, so measure a step if it is "
     "short.",
     worth_s=1.0,
+    cause="{number} identical blocks of class `{class}` are compiled one by one",
+    headline="Compiling one of {number} identical blocks saves about {seconds} of {session}",
 )
 #: The same graph, compiled again for each module.
 REPEATED_COMPILES = Rule(
@@ -50,6 +63,8 @@ REPEATED_COMPILES = Rule(
     "isolate_recompiles, and do not reset between them.",
     worth_s=1.0,
     worth_count=3,
+    cause="a graph of the same size was compiled {times}",
+    headline="Compiling the same graph again took {seconds} of {session}",
 )
 #: A backward prepared although none ran: inference with gradients enabled.
 UNUSED_BACKWARD = Rule(
@@ -59,6 +74,8 @@ UNUSED_BACKWARD = Rule(
     "traces the forward alone, keeps no activations, and stores the graph in AOTAutogradCache, which it does for a "
     "graph with a backward only after the backward.",
     worth_s=0.1,
+    cause="a backward that never ran",
+    headline="A backward that never ran took {seconds} of {session}",
 )
 #: torch's check of the CPU's vector instructions.
 CHECK_OF_CPU = Rule(
@@ -67,12 +84,28 @@ CHECK_OF_CPU = Rule(
     "the CPU",
     action="Set the environment variable TORCHINDUCTOR_VEC_ISA_OK=1 on machines where the check succeeded.",
     worth_s=1.0,
+    cause="torch checks the CPU's vector instructions in every process",
 )
+#: In a headline: the compile time of the session, which is filled in last.
+_SESSION = "{session}"
+#: Settings by which torch uses its own kernel for an op without tuning it.
+_OWN_KERNELS = {
+    "convolution": 'torch._inductor.config.max_autotune_conv_backends = "ATEN"',
+    "": 'torch._inductor.config.max_autotune_gemm_backends = "ATEN"',
+}
 _COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU)
 #: Rule of a finding that is a cost too -> kind of the cost.
-_OF_FINDINGS = {rule.id: rule.cost_kind for rule in (SMALL_GAIN, TUNED_AGAIN, USED_ONCE) if rule.cost_kind}
+_OF_FINDINGS = {rule.id: rule for rule in (TUNED_AGAIN, USED_ONCE)}
 #: What a `kind` can name.
-COST_KINDS = (*(rule.id for rule in _COSTS), *dict.fromkeys(_OF_FINDINGS.values()))
+COST_KINDS = (
+    *(rule.id for rule in _COSTS),
+    *dict.fromkeys(rule.cost_kind for rule in (SMALL_GAIN, *_OF_FINDINGS.values()) if rule.cost_kind),
+)
+
+
+def find_cost_kind(rule: str) -> str | None:
+    """The kind of the costs that findings of a rule are part of; None if they are of none."""
+    return next((one.cost_kind for one in (SMALL_GAIN, *_OF_FINDINGS.values()) if one.id == rule), None)
 
 
 @dataclass(frozen=True)
@@ -80,8 +113,9 @@ class CompileCost:
     """Compile time that is spent without a recompile.
 
     `seconds` (s) is what the advice saves, or, for "next_process", what is repeated. `what` is one sentence without a
-    period, `advice` what to do, `code` the lines to paste if there are any. `details` has one line per compile or
-    reason. `place` is the function, if there is only one. `evidence` holds event ids.
+    period, `advice` what to do, `code` the lines to paste if there are any. `title` is the cause in a few words, and
+    `headline` what a plan says first if this is its largest cost; "" for what no change saves. `details` has one line
+    per compile or reason. `place` is the function, if there is only one. `evidence` holds event ids.
     """
 
     kind: str
@@ -92,12 +126,14 @@ class CompileCost:
     code: str | None = None
     details: tuple[str, ...] = ()
     place: Place = (None, None, None)
+    title: str = ""
+    headline: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The cost as plain JSON values."""
         function, file, line = self.place
         return {
-            **{name: getattr(self, name) for name in ("kind", "seconds", "what", "advice", "code")},
+            **{name: getattr(self, name) for name in ("kind", "seconds", "title", "what", "advice", "code")},
             "function": function,
             "file": file,
             "line": line,
@@ -112,8 +148,9 @@ def _report(
 ) -> CompileCost:
     """A cost; `facts` are what the texts of its rule name beside its seconds and function."""
     known = {"seconds": format_seconds(seconds), "function": format_function(*place), **facts}
-    what, advice = rule.title.format_map(known), str(rule.action).format_map(known)
-    return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place)
+    texts = (rule.title, str(rule.action), rule.cause, rule.headline)
+    what, advice, title, headline = (text.format_map({**known, "session": _SESSION}) for text in texts)
+    return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place, title=title, headline=headline)
 
 
 @kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile)
@@ -126,21 +163,62 @@ def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
         *find_repeated_compiles(evidence),
         *find_unused_backwards(evidence),
         *_find_cpu_check(evidence),
+        *_find_tuning(evidence),
         *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
     ]
+    session = format_seconds(sum_seconds(row.duration_s for row in evidence.rows(Compile)))
+    saved = [replace(cost, headline=cost.headline.replace(_SESSION, session)) for cost in saved]
     return (*([again] if again else []), *sorted(saved, key=lambda cost: -cost.seconds))
 
 
 def _convert(finding: Finding) -> CompileCost:
+    rule = _OF_FINDINGS[finding.rule]
     return CompileCost(
-        kind=_OF_FINDINGS[finding.rule],
+        kind=rule.cost_kind or rule.id,
         seconds=finding.seconds_lost,
         what=finding.title,
         advice=finding.suggestion,
         evidence=finding.evidence,
         details=finding.details,
         place=(finding.function, finding.file, finding.line),
+        title=rule.cause,
+        headline=rule.headline.format(seconds=format_seconds(finding.seconds_lost), session=_SESSION),
     )
+
+
+def _find_tuning(evidence: Evidence) -> list[CompileCost]:
+    """All tuning that gained little, as one cost: one setting or two undo it."""
+    groups = group_small_gains(find_tuning_runs(evidence))
+    if not groups:
+        return []
+    runs = [run for group in groups for run in group]
+    seconds = sum_seconds(run.spent_s for run in runs)
+    has_gain, s = any(run.winner_kind != "extern" for run in runs), "" if len(runs) > 1 else "s"
+    ops = Counter(format_line(run.op or "an op", 60) for run in runs)
+    code = dict.fromkeys(_OWN_KERNELS.get(op, _OWN_KERNELS[""]) for op in ops)
+    facts = {
+        "tunings": format_amount(len(runs), "tuning"),
+        "end": f"hardly gain{s} over" if has_gain else "all end at" if len(runs) > 1 else "ends at",
+        "pays": "hardly pays off" if has_gain else "never pays off",
+        "seconds": format_seconds(seconds),
+        "session": _SESSION,
+    }
+    title = SMALL_GAIN.cause.format_map(facts)
+    cost = CompileCost(
+        kind=SMALL_GAIN.cost_kind or SMALL_GAIN.id,
+        seconds=seconds,
+        what=f"{title} and took {facts['seconds']}: "
+        + ", ".join(f"{op} {count}x" if count > 1 else op for op, count in ops.items()),
+        advice="Or compile this part without max-autotune. torch caches the results of tuning, so the next process "
+        "does not tune again.",
+        evidence=tuple(sorted(number for run in runs for number in run.evidence)),
+        code="\n".join(code),
+        details=tuple(f"{run.label}: {format_share(run.margin_extern or 0.0)}" for run in runs[:SHOWN]),
+        title=title,
+        headline=SMALL_GAIN.headline.format_map(facts),
+    )
+    place = find_shared_place(run.place for run in runs)
+    return [replace(cost, place=(place["function"], place["file"], place["line"])) if place else cost]
 
 
 def _find_cpu_check(data: Rows) -> list[CompileCost]:

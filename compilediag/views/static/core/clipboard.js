@@ -1,25 +1,22 @@
 // A button that copies a text, also where a page may not use the clipboard's own interface.
-import { makeButton, setText } from "./dom.js";
-import { setHint } from "./hints.js";
+import { useState } from "../vendor/hooks.js";
+import { html } from "./view.js";
 
 const SHOWN_MS = 2000; // how long the button says what happened
 
 /**
- * Makes a button that copies the text that `read` returns when it is clicked, and then says so.
- * @param {string} label for screen readers
- * @param {() => string} read
+ * A button that copies a text, and then says so.
+ * @param {{text: string, hint: string, label?: string, kind?: string}} props `hint` says what is copied
  */
-export function makeCopyButton(label, read) {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const button = makeButton("cdiag-copy", "Copy", async () => {
-    const isCopied = await copyText(read(), button);
-    setText(button, isCopied ? "Copied" : "Not copied");
-    clearTimeout(timer);
-    timer = setTimeout(() => setText(button, "Copy"), SHOWN_MS);
-  });
-  setHint(button, label);
-  return button;
+export function Copy({ text, hint, label = "Copy", kind = "" }) {
+  const [said, say] = useState("");
+  /** @param {MouseEvent} event */
+  const copy = async (event) => {
+    const button = /** @type {HTMLElement} */ (event.currentTarget);
+    say((await copyText(text, button)) ? "Copied" : "Not copied");
+    setTimeout(() => say(""), SHOWN_MS);
+  };
+  return html`<button type="button" class="cdiag-button cdiag-copy ${kind}" data-hint=${hint} onClick=${copy}>${said || label}</button>`;
 }
 
 /**

@@ -1,77 +1,74 @@
-// Puts code into a new cell of the notebook around a page, where the notebook has a way.
-
-const INSERT = '[data-command="notebook:insert-cell-below"], [data-jp-item-name="insert"] jp-button';
-const EDITOR = ".jp-Cell.jp-mod-active .cm-content";
-const PATIENCE_MS = 3000;
+// Cells of the JupyterLab or Notebook 7 around a page: their text, and another text in its place. Nothing runs.
 
 /**
- * The button of JupyterLab and Notebook 7 that inserts a cell below the active one; null elsewhere.
+ * The cell that ran as `In[number]`; null outside of such a notebook, while it runs, and after it ran again.
  * @param {Element} node in the notebook
+ * @param {number} number
  * @returns {HTMLElement | null}
  */
-function findInsertButton(node) {
-  return node.closest(".jp-NotebookPanel")?.querySelector(INSERT) ?? null;
+function findCell(node, number) {
+  const cells = [...(node.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])];
+  const wanted = `[${number}]:`;
+  const found = cells.find((cell) => cell.querySelector(".jp-InputArea-prompt")?.textContent?.trim() === wanted);
+  return /** @type {HTMLElement | null} */ (found ?? null);
 }
 
 /**
- * The notebook of Notebook 6 and nbclassic, whose page has it as a global object; null elsewhere.
- * @returns {any}
+ * @param {HTMLElement | null} cell
+ * @returns {HTMLElement | null}
  */
-function findClassicNotebook() {
-  return /** @type {any} */ (globalThis).Jupyter?.notebook ?? null;
+function findEditor(cell) {
+  return cell?.querySelector(".cm-content") ?? null;
 }
 
 /**
- * True if a new cell can be inserted.
+ * True if the page is in a notebook whose cells it can read.
  * @param {Element} node
  */
-export function canInsertCell(node) {
-  return findInsertButton(node) !== null || findClassicNotebook() !== null;
+export function hasCells(node) {
+  return node.closest(".jp-NotebookPanel") !== null;
 }
 
 /**
- * Inserts a cell with this code below the cell of a page; true if the notebook did.
+ * The text of a cell; null if it is not there, or its editor shows only a part of it.
  * @param {Element} node
- * @param {string} code
+ * @param {number} number
  */
-export async function insertCell(node, code) {
-  const classic = findClassicNotebook();
-  if (classic) {
-    const cells = /** @type {any[]} */ (classic.get_cells());
-    const own = cells.findIndex((cell) => cell.element[0].contains(node));
-    classic.insert_cell_below("code", own < 0 ? undefined : own).set_text(code);
-    return true;
-  }
-  const cell = node.closest(".jp-Cell");
-  press(cell); // makes it the active cell
-  press(findInsertButton(node));
-  const editor = await waitForEditor(cell);
-  if (!editor) return false;
-  editor.focus();
-  return document.execCommand("insertText", false, code); // the editor takes it for typed text, so it can be undone
+export function readCell(node, number) {
+  const editor = findEditor(findCell(node, number));
+  if (!editor || editor.querySelector(".cm-gap")) return null;
+  return [...editor.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n");
 }
 
 /**
- * A whole click: JupyterLab acts on its first or its last part.
- * @param {Element | null} node
+ * Puts another text into a cell, as if it was pasted: the editor's own undo brings the old one back.
+ * @param {Element} node
+ * @param {number} number
+ * @param {string} text
  */
-function press(node) {
-  for (const type of ["mousedown", "mouseup", "click"]) {
-    node?.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, button: 0 }));
-  }
+export function writeCell(node, number, text) {
+  const editor = findEditor(findCell(node, number));
+  if (!editor) return;
+  editor.focus({ preventScroll: true });
+  document.getSelection()?.selectAllChildren(editor);
+  document.dispatchEvent(new Event("selectionchange")); // the editor reads it now, not when it is idle
+  const data = new DataTransfer();
+  data.setData("text/plain", text);
+  editor.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
 }
 
 /**
- * The editor of a new, empty cell.
- * @param {Element | null} before the cell of the page
- * @returns {Promise<HTMLElement | null>}
+ * Selects a line of a cell; false if it is not there.
+ * @param {Element} node
+ * @param {number} number
+ * @param {number} line from 1
  */
-async function waitForEditor(before) {
-  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; ) {
-    /** @type {HTMLElement | null} */
-    const editor = document.querySelector(EDITOR);
-    if (editor && editor.closest(".jp-Cell") !== before && editor.textContent?.trim() === "") return editor;
-    await new Promise((resolve) => setTimeout(resolve, 30));
-  }
-  return null;
+export function selectLine(node, number, line) {
+  const cell = findCell(node, number);
+  const found = findEditor(cell)?.querySelectorAll(".cm-line")[line - 1];
+  if (!found) return false;
+  found.scrollIntoView({ block: "center" });
+  findEditor(cell)?.focus({ preventScroll: true });
+  document.getSelection()?.selectAllChildren(found);
+  return true;
 }

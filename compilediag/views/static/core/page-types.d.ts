@@ -156,9 +156,11 @@ export interface Finding {
   is_cost: boolean;
 }
 
-/** The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none. */
+/** The plan as `Plan.to_dict()` has it, and the change as `sources` and as `patch`, a unified diff: that of the
+ *  steps, or the one that a search has proven; None if there is none. `try_command` tries the plan from the outside. */
 export interface Plan {
   headline: string;
+  leads: string | null;
   steps: PlanStep[];
   recompiles: number;
   recompiles_saved: number;
@@ -168,6 +170,8 @@ export interface Plan {
   settings_code: string;
   code: string;
   patch: string | null;
+  sources: ChangedSource[];
+  try_command: string;
   unresolved: Unresolved[];
   costs: CompileCost[];
   specs: Spec[];
@@ -176,7 +180,8 @@ export interface Plan {
   notes: string[];
 }
 
-/** A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code. */
+/** A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code. `recompiles_gained` and
+ *  `seconds_gained` are what it saves beside the steps before it. */
 export interface PlanStep {
   file: string | null;
   line: number | null;
@@ -184,6 +189,10 @@ export interface PlanStep {
   function: string | null;
   code: string | null;
   expression: string | null;
+  title: string;
+  title_values: string[];
+  has_more_values: boolean;
+  origin: string;
   what: string;
   values: string[];
   value_count: number;
@@ -196,9 +205,45 @@ export interface PlanStep {
   recompiles_saved_alone: number;
   recompiles_saved: number;
   seconds_saved: number;
+  recompiles_gained: number;
+  seconds_gained: number;
   rule: string;
   evidence: number[];
+  proof: Evidence | null;
 }
+
+/** The compiles of the function that a step recompiled, with the values called `names`; `hidden` are left out. */
+export interface Evidence {
+  function: string;
+  names: string[];
+  compiles: StepCompile[];
+  hidden: number;
+}
+
+/** A compile of a function: what changed for it, null for the first one, and the values that came, "" where a guard
+ *  held. `is_own`: the step is about this recompile. `event` is the id of the recompile. */
+export interface StepCompile {
+  event: number | null;
+  time: number;
+  values: string[];
+  change: string | null;
+  is_own: boolean;
+  seconds: number;
+}
+
+/** A file or cell that the plan changes, see `compilediag.diagnosis.plan.changed_sources`. `lines` are those of its
+ *  diff. Of a cell it has the number and the texts before and after; None for a file. */
+export interface ChangedSource {
+  place: string;
+  cell: number | null;
+  lines: DiffLine[];
+  before: string | null;
+  after: string | null;
+}
+
+/** A line of a diff: its number before the change, None for a new one; " ", "-" or "+"; its text; and the number of
+ *  the plan's step that changes it, None for a line that stays. */
+export type DiffLine = [number: number | null, mark: string, text: string, step: number | null];
 
 /** What no step of the plan resolves. */
 export interface Unresolved {
@@ -212,6 +257,7 @@ export interface Unresolved {
 export interface CompileCost {
   kind: string;
   seconds: number;
+  title: string;
   what: string;
   advice: string;
   code: string | null;
@@ -256,6 +302,13 @@ export interface SearchOutcome {
   left: string[];
   rejected: string[];
   notes: string[];
+  lines: number | null;
+  recompiles_before: number | null;
+  recompiles_after: number | null;
+  compile_seconds_before: number | null;
+  compile_seconds_after: number | null;
+  wall_seconds_before: number | null;
+  wall_seconds_after: number | null;
 }
 
 /** A program that shows a rule. `symptom` is what a user notices, `printed` what compilediag prints.

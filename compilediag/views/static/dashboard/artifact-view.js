@@ -2,7 +2,7 @@
 import { make, makeButton, makeLink, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
-import { CodeHighlighter, isCode } from "./code-highlight.js";
+import { CodeHighlighter, isCode } from "../core/code-highlight.js";
 /** @import { StoredText } from "../core/page-types" */
 
 const PAGE = 60_000; // characters shown at first and added by "show more"

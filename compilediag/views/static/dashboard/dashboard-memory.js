@@ -2,7 +2,7 @@
 // whether the whole page is shown, for all sessions of a notebook.
 import { nameOfSession, recall, remember } from "../core/memory.js";
 /** @import { Store } from "../core/store.js" */
-/** @import { Picked } from "./plan-step.js" */
+/** @import { Picked } from "../plan/plan-card.js" */
 
 /** @typedef {{tab: string | null, query: string, picked: Picked | null}} Choices */
 

@@ -1,5 +1,5 @@
 // The dashboard: puts its parts together and decides when to paint.
-import { makeCopyButton } from "../core/clipboard.js";
+import { Copy } from "../core/clipboard.js";
 import { CompileGroups } from "../core/compile-groups.js";
 import { make, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
@@ -22,7 +22,7 @@ import { Exports } from "./export-menu.js";
 import { Filter } from "./filter.js";
 import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
-import { PlanCard } from "./plan-card.js";
+import { PlanCard } from "../plan/plan-card.js";
 import { PrintTables } from "./print-tables.js";
 import { ProvenanceView } from "./provenance-view.js";
 import { HitBar, Hits, SearchBox } from "./search-box.js";
@@ -36,7 +36,7 @@ import { LARGE_SHARE, Totals } from "./totals.js";
 /** @import { Choices } from "./dashboard-memory.js" */
 /** @import { Target } from "./detail-pane.js" */
 /** @import { Size } from "./header.js" */
-/** @import { Picked } from "./plan-step.js" */
+/** @import { Picked } from "../plan/plan-card.js" */
 /** @import { TracedGraph } from "./provenance-links.js" */
 /** @import { HitPlace } from "./search-box.js" */
 /** @import { TabCount } from "./tab-bar.js" */
@@ -109,7 +109,6 @@ export class Dashboard {
     this.memory = new DashboardMemory(store);
     this.isFull = store.isFrozen || this.memory.isFull;
     this.isWorthSaying = false;
-    this.copyLean = makeCopyButton("copy the setting", () => LEAN);
     root.classList.add("cdiag", "cdiag-dashboard");
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "torch.compile dashboard");
@@ -282,7 +281,7 @@ export class Dashboard {
         ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
         <${Held} node=${this.paper.dialog} />
         ${size !== "line" && html`<${Held} node=${this.plan.node} />`}
-        ${isFull && html`<${Warnings} store=${store} copy=${this.copyLean} onPick=${pick} />`}
+        ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
         <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
         ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
         ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
@@ -533,7 +532,7 @@ export class Dashboard {
       e: () => this.store.isFrozen || this.setFull(!this.isFull),
       j: () => this.moveStep(1),
       k: () => this.moveStep(-1),
-      c: () => /** @type {HTMLElement | null} */ (this.plan.node.querySelector(".cdiag-copy"))?.click(),
+      c: () => /** @type {HTMLElement | null} */ (this.plan.node.querySelector(".cdiag-whole .cdiag-copy"))?.click(),
     };
     const run = Object.hasOwn(keys, event.key.toLowerCase()) && keys[event.key.toLowerCase()];
     if (!run) return;
@@ -574,9 +573,9 @@ function Problem({ store: { problem, catchingUp } }) {
 
 /**
  * Warnings about the whole run, once it has ended: what runs uncompiled, and recording that took much.
- * @param {{store: Store, copy: HTMLElement, onPick: (finding: Finding) => void}} props
+ * @param {{store: Store, onPick: (finding: Finding) => void}} props
  */
-function Warnings({ store, copy, onPick }) {
+function Warnings({ store, onPick }) {
   if (store.isLive()) return null;
   return html`${listFindings(store.findings).filter(isLimit).map(
       ([finding]) => html`<div class="cdiag-message is-bad cdiag-warning" key=${finding.title}>
@@ -587,11 +586,11 @@ function Warnings({ store, copy, onPick }) {
         <button type="button" class="cdiag-link" onClick=${() => onPick(finding)}>Show it</button>
       </div>`,
     )}
-    <${OwnCost} store=${store} copy=${copy} />`;
+    <${OwnCost} store=${store} />`;
 }
 
-/** @param {{store: Store, copy: HTMLElement}} props */
-function OwnCost({ store, copy }) {
+/** @param {{store: Store}} props */
+function OwnCost({ store }) {
   const { own_share: share, own_s: own, compile_s: compiling } = store.totals;
   if (!(share > LARGE_SHARE)) return null;
   const isLean = store.meta.detail === "lean";
@@ -601,7 +600,7 @@ function OwnCost({ store, copy }) {
       <b>compilediag itself took ${formatShare(share)}</b> (${formatSeconds(own)} of ${formatSeconds(compiling)}).${" "}
       <span class="cdiag-plain">${isLean ? "It records as little as it can." : html`<code>${LEAN}</code> records less.`}</span>
     </div>
-    ${!isLean && html`<${Held} node=${copy} />`}
+    ${!isLean && html`<${Copy} text=${LEAN} hint="copy the setting" />`}
   </div>`;
 }
 

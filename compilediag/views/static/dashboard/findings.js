@@ -1,11 +1,11 @@
 // The findings that no step of the plan has: those with something to do, and one closed line with the others.
 import { useState } from "../vendor/hooks.js";
 import { makeFindingMark } from "../core/blocks.js";
+import { ExampleView } from "../core/code.js";
 import { formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Link, Prose } from "../core/text.js";
 import { Held, html } from "../core/view.js";
-import { ExampleFold } from "./example-view.js";
-/** @import { Example as ExampleOf, Finding } from "../core/page-types" */
+/** @import { Finding } from "../core/page-types" */
 /** @import { Place } from "../core/types" */
 /** @import { Store } from "../core/store.js" */
 
@@ -113,7 +113,7 @@ function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
     </details>`}
     <p class="cdiag-advice"><${Prose} text=${finding.suggestion ?? ""} /></p>
     ${docs && html`<p class="cdiag-docs">torch's documentation: <${Link} url=${docs.url} title=${docs.title} /></p>`}
-    <${Example} example=${store.examples[finding.rule]} />
+    <${ExampleView} example=${store.examples[finding.rule]} />
   </li>`;
 }
 
@@ -132,13 +132,6 @@ function Title({ finding, picked, onPick, children }) {
   >
     <span class="cdiag-finding-top">${children}</span>
   </button>`;
-}
-
-/** @param {{example: ExampleOf | undefined}} props */
-function Example({ example }) {
-  const [fold] = useState(() => new ExampleFold());
-  fold.update(example);
-  return html`<${Held} node=${fold.node} />`;
 }
 
 /** @param {Finding} finding */

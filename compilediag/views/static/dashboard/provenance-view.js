@@ -2,7 +2,7 @@
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatPlace, lookUp } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
-import { CodeHighlighter } from "./code-highlight.js";
+import { CodeHighlighter } from "../core/code-highlight.js";
 import { findKernelLines, linkLines } from "./provenance-links.js";
 /** @import { Store } from "../core/store.js" */
 /** @import { ArtifactName, Pane, PaneLinks, TracedGraph } from "./provenance-links.js" */

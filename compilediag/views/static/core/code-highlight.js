@@ -1,5 +1,5 @@
 // Colors Python and C++ as Inductor writes them: keywords, numbers, strings and comments.
-import { make } from "../core/dom.js";
+import { make } from "./dom.js";
 
 const PYTHON = "False None True and as assert async await break class continue def del elif else except finally for from "
   + "global if import in is lambda nonlocal not or pass raise return try while with yield";

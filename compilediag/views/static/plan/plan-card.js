@@ -1,0 +1,81 @@
+// The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
+import { make, setShown } from "../core/dom.js";
+import { draw, html } from "../core/view.js";
+import { PlanView } from "./plan-view.js";
+import { Trial } from "./trial.js";
+import { findCellState } from "./whole-change.js";
+/** @import { Place } from "../core/types" */
+/** @import { Store } from "../core/store.js" */
+
+/** @typedef {{label: string, evidence: number[]}} Picked what is selected: its name, and event ids */
+/**
+ * @typedef {object} PlanActions
+ * @property {(picked: Picked) => void} pick
+ * @property {(place: Place) => void} explore
+ * @property {(evidence: number[] | null) => void} [mark] marks the compiles of these events for a moment
+ */
+
+export class PlanCard {
+  /**
+   * @param {Store} store
+   * @param {PlanActions} actions
+   */
+  constructor(store, actions) {
+    this.store = store;
+    this.actions = actions;
+    this.trial = new Trial(store);
+    /** @type {unknown[]} what was drawn last */
+    this.drawn = [];
+    /** @type {string | null} label of what is selected */
+    this.picked = null;
+    /** @type {Set<string>} keys of the open steps, and "change" */
+    this.open = new Set();
+    this.showsAll = false;
+    this.changes = 0; // of what the reader has opened, and of the cells around
+    this.node = make("section", "cdiag-plan");
+    this.node.setAttribute("aria-label", "Plan");
+    for (const type of ["pointerover", "focusin"]) this.node.addEventListener(type, () => this.checkCells());
+    /** @type {string} what the cells that the plan changes have now */
+    this.cells = "";
+  }
+
+  paint() {
+    const { plan, search, canSearch, isFrozen, meta, examples, torchDocs } = this.store;
+    const live = this.store.isLive();
+    const inputs = [plan, live, search, canSearch, meta.stopped_ms, examples, torchDocs, this.picked, this.changes, this.trial.changes];
+    if (inputs.every((part, i) => part === this.drawn[i])) return;
+    this.drawn = inputs;
+    setShown(this.node, plan !== null);
+    if (plan) draw(this.node, html`<${PlanView} card=${this} plan=${plan} isLive=${live} isFrozen=${isFrozen} />`);
+  }
+
+  redraw() {
+    this.changes += 1;
+    this.paint();
+  }
+
+  /** Draws again if a cell was edited since. */
+  checkCells() {
+    const cells = (this.store.plan?.sources ?? []).map((source) => findCellState(this.node, source)).join();
+    if (cells === this.cells) return;
+    this.cells = cells;
+    this.redraw();
+  }
+
+  /** @param {string | null} label */
+  setPicked(label) {
+    this.picked = label;
+    this.paint();
+  }
+
+  /** @param {string} key */
+  toggle(key) {
+    if (!this.open.delete(key)) this.open.add(key);
+    this.redraw();
+  }
+
+  toggleAll() {
+    this.showsAll = !this.showsAll;
+    this.redraw();
+  }
+}

@@ -1,0 +1,134 @@
+// A step of the plan, one line: the cause, the place, what it saves. Opened, it shows why, the change, and the evidence.
+import { Code, Diff, ExampleView, Fold } from "../core/code.js";
+import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
+import { Icon } from "../core/icon.js";
+import { selectLine } from "../core/notebook-cell.js";
+import { Link, Prose } from "../core/text.js";
+import { html } from "../core/view.js";
+import { Cost } from "./cost.js";
+import { Proof } from "./proof.js";
+/** @import { ChangedSource, CompileCost, DiffLine, Plan, PlanStep } from "../core/page-types" */
+/** @import { ComponentChild } from "../vendor/preact.js" */
+/** @import { PlanCard } from "./plan-card.js" */
+
+const WIDEST = 60; // characters of one value
+const LONGEST = 300; // characters of a line of code
+const CELL = /^Cell In\[(\d+)\]$/;
+
+/**
+ * The line of a step or of a cost: a button that opens it, and beside it a link to the place.
+ * @param {{card: PlanCard, id: string, number: number | null, place: ComponentChild, saves: string, seconds: number, children: ComponentChild}} props
+ */
+function Row({ card, id, number, place, saves, seconds, children }) {
+  const isOpen = card.open.has(id);
+  return html`<div class=${`cdiag-step-row ${isOpen ? "is-open" : ""}`}>
+    <button type="button" class="cdiag-step-title" aria-expanded=${isOpen} onClick=${() => card.toggle(id)}>
+      <${Icon} name="open" />
+      <span class="cdiag-step-number">${number ?? "–"}</span>
+      <span class="cdiag-step-cause">${children}</span>
+    </button>
+    ${place}
+    <span class="cdiag-step-count">${saves}</span>
+    <b class="cdiag-step-seconds">${seconds > 0 && `−${formatSeconds(seconds)}`}</b>
+  </div>`;
+}
+
+/** @param {{card: PlanCard, plan: Plan, step: PlanStep, number: number, id: string, isLater: boolean}} props */
+export function PlanStepRow({ card, plan, step, number, id, isLater }) {
+  const { mark } = card.actions;
+  const values = step.title_values.map((value) => oneLine(value, WIDEST));
+  const name = `cdiag-step ${isLater ? "is-later" : ""}`;
+  return html`<li class=${name} data-rule=${step.rule} onPointerEnter=${() => mark?.(step.evidence)} onPointerLeave=${() => mark?.(null)}>
+    <${Row} card=${card} id=${id} number=${number} place=${html`<${PlaceLink} card=${card} step=${step} />`} saves=${describeGain(plan, number)} seconds=${step.seconds_gained}>
+      <b><${Prose} text=${oneLine(step.title || step.what, LONGEST)} /></b>
+      <span class="cdiag-step-values">${values.map((value, i) => html`${i ? ", " : " "}<code key=${i}>${value}</code>`)}${step.has_more_values && ", …"}</span>
+    <//>
+    ${card.open.has(id) && html`<${StepBody} card=${card} plan=${plan} step=${step} number=${number} />`}
+  </li>`;
+}
+
+/** @param {{card: PlanCard, cost: CompileCost, id: string}} props */
+export function CostRow({ card, cost, id }) {
+  const place = cost.place ? html`<code class="cdiag-step-place">${cost.place}</code>` : html`<span class="cdiag-step-place"></span>`;
+  return html`<li class="cdiag-step" data-rule=${cost.kind}>
+    <${Row} card=${card} id=${id} number=${null} place=${place} saves="" seconds=${cost.seconds}><b><${Prose} text=${cost.title} /></b><//>
+    ${card.open.has(id) && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
+  </li>`;
+}
+
+/**
+ * "−3 recompiles", "−2 more, after step 1"; the step that has to be made too, if this one alone saves nothing.
+ * @param {Plan} plan
+ * @param {number} number
+ */
+function describeGain({ steps }, number) {
+  const gained = steps[number - 1].recompiles_gained;
+  if (gained > 0) return number === 1 ? `−${formatAmount(gained, "recompile")}` : `−${formatCount(gained)} more, after step ${number - 1}`;
+  const next = steps.findIndex((step, i) => i >= number && step.recompiles_gained > 0);
+  return next < 0 ? "" : `with step ${next + 1}`;
+}
+
+/**
+ * `In[4]:4` or `train.py:27`: a link that selects the line where the notebook has it.
+ * @param {{card: PlanCard, step: PlanStep}} props
+ */
+function PlaceLink({ card, step: { file, line, place } }) {
+  const cell = CELL.exec(file ?? "");
+  if (!cell || line === null) return html`<code class="cdiag-step-place" title=${[file, line].filter((part) => part !== null).join(":")}>${oneLine(place, WIDEST)}</code>`;
+  const go = () => selectLine(card.node, Number(cell[1]), line);
+  return html`<button type="button" class="cdiag-link cdiag-step-place" data-hint="go to this line" onClick=${go}>In[${cell[1]}]:${line}</button>`;
+}
+
+/** @param {{card: PlanCard, plan: Plan, step: PlanStep, number: number}} props */
+function StepBody({ card, plan, step, number }) {
+  const { store, actions } = card;
+  const { rule, why, what, saving, alternatives, evidence, proof } = step;
+  const label = `step ${formatCount(number)}, ${oneLine(step.place, WIDEST)}`;
+  const docs = store.torchDocs[rule];
+  const isKnown = evidence.some((id) => store.table("recompiles").byId(id) !== null);
+  // The recompiles at which a guard of this step failed first, then the others at which one failed.
+  const own = [...store.findings.filter((finding) => finding.step === number).flatMap((finding) => finding.evidence), ...evidence];
+  return html`<div class="cdiag-step-body">
+    ${step.code && html`<pre class="cdiag-step-code">${oneLine(step.code.trim(), LONGEST)}</pre>`}
+    ${!step.title_values.length && what !== step.title && html`<p class="cdiag-step-what"><${Prose} text=${`${what}.`} /></p>`}
+    ${step.origin && html`<pre class="cdiag-step-code">${oneLine(step.origin, LONGEST)}</pre>`}
+    ${why && html`<p class="cdiag-step-why"><${Prose} text=${why} /></p>`}
+    <${StepChange} plan=${plan} step=${step} number=${number} />
+    <p class="cdiag-step-saving"><${Prose} text=${saving} /></p>
+    ${proof && html`<${Proof} proof=${proof} start=${store.meta.started_ms ?? null} />`}
+    ${alternatives.length > 0 && html`<${Fold} title=${formatAmount(alternatives.length, "other way", "other ways")} name="cdiag-other-ways">
+      ${alternatives.map((way, i) => html`<${Code} key=${i} code=${way} hint="copy this way" />`)}
+    <//>`}
+    <${ExampleView} example=${store.examples[rule]} />
+    <p class="cdiag-step-links">
+      ${isKnown && html`<button type="button" class="cdiag-link cdiag-step-evidence" aria-pressed=${card.picked === label} onClick=${() => actions.pick({ label, evidence })}>${formatAmount(evidence.length, "recompile")}</button>`}
+      ${isKnown && html`<button type="button" class="cdiag-link cdiag-explore-link" onClick=${() => actions.explore({ events: own })}>Guards</button>`}
+      ${docs && html`<${Link} url=${docs.url} title=${`torch: ${docs.title}`} />`}
+    </p>
+  </div>`;
+}
+
+/**
+ * The lines that a step changes, with those around them; without a source that can be read, its code; or what a person
+ * has to do.
+ * @param {{plan: Plan, step: PlanStep, number: number}} props
+ */
+function StepChange({ plan, step, number }) {
+  if (!step.can_be_applied) return html`<p class="cdiag-step-advice"><${Prose} text=${step.change} /></p>`;
+  const found = plan.sources.map((source) => ({ source, lines: selectLines(source, number) })).filter(({ lines }) => lines.length);
+  if (!found.length) return html`<${Code} code=${step.change} hint="copy the change of this step" />`;
+  return found.map(({ source, lines }) => html`<div class="cdiag-box" key=${source.place}>
+    <p class="cdiag-box-title">The change of this step, in <code>${source.place}</code></p>
+    <${Diff} lines=${lines} label=${`the change of step ${number}`} />
+  </div>`);
+}
+
+/**
+ * @param {ChangedSource} source
+ * @param {number} number
+ * @returns {DiffLine[]}
+ */
+function selectLines({ lines }, number) {
+  const isOwn = lines.map(([, , , step]) => step === number);
+  return lines.filter((line, i) => isOwn[i] || (line[1] === " " && (isOwn[i - 1] || isOwn[i + 1])));
+}

@@ -1,0 +1,101 @@
+// All changes of the plan in the user's own cells or file: read, copied, put in place, saved as a patch.
+import { Code, Diff } from "../core/code.js";
+import { Copy } from "../core/clipboard.js";
+import { formatAmount } from "../core/format.js";
+import { Icon } from "../core/icon.js";
+import { hasCells, readCell, writeCell } from "../core/notebook-cell.js";
+import { html } from "../core/view.js";
+/** @import { ChangedSource, Plan } from "../core/page-types" */
+/** @import { PlanCard } from "./plan-card.js" */
+
+const KEY = "change";
+
+/** @param {{card: PlanCard, plan: Plan, isLive: boolean}} props */
+export function WholeChange({ card, plan, isLive }) {
+  const { sources, patch, code } = plan;
+  if (!sources.length && !code) return null;
+  const isOpen = card.open.has(KEY);
+  const cells = sources.filter(({ cell, after }) => cell !== null && after !== null);
+  const areCells = cells.length > 0 && cells.length === sources.length;
+  const text = cells.length === 1 && areCells ? cells[0].after : patch ?? code;
+  const what = !sources.length ? "the code of all steps" : cells.length === 1 && areCells ? "the changed cell" : "the patch";
+  return html`<div class="cdiag-whole">
+    <div class="cdiag-whole-foot">
+      <button type="button" class="cdiag-whole-title" aria-expanded=${isOpen} onClick=${() => card.toggle(KEY)}>
+        <${Icon} name="open" /><b>The whole change</b> <span class="cdiag-whole-size"><${Size} sources=${sources} /></span>
+      </button>
+      <span class="cdiag-whole-actions">
+        <${Copy} text=${text ?? ""} hint=${`copy ${what}`} />
+        ${areCells && hasCells(card.node) && html`<${Replace} card=${card} cells=${cells} isLive=${isLive} />`}
+        ${sources.length > 0 && !areCells && patch && html`<button type="button" class="cdiag-button" onClick=${() => savePatch(patch)}>Save patch</button>`}
+      </span>
+    </div>
+    ${isOpen && (sources.length ? sources.map((source) => html`<div key=${source.place} class="cdiag-whole-source">
+      ${sources.length > 1 && html`<p class="cdiag-box-title"><code>${source.place}</code></p>`}
+      <${Diff} lines=${source.lines} label=${`the change in ${source.place}`} />
+    </div>`) : html`<${Code} code=${code} hint="copy the code of all steps" />`)}
+  </div>`;
+}
+
+/** @param {{sources: ChangedSource[]}} props */
+function Size({ sources }) {
+  /** @param {string} mark */
+  const count = (mark) => sources.reduce((sum, { lines }) => sum + lines.filter((line) => line[1] === mark).length, 0);
+  const [added, removed] = [count("+"), count("-")];
+  if (!sources.length) return null;
+  const places = sources.map(({ place }) => place).join(", ");
+  return html`${added > 0 && html`<b class="is-added">+${added}</b>`} ${removed > 0 && html`<b class="is-removed">−${removed}</b>`} ${formatAmount(added + removed, "line").replace(/^\S+ /, "")} in ${places}`;
+}
+
+/**
+ * Puts the changed text into each cell, runs nothing, and offers to undo it.
+ * @param {{card: PlanCard, cells: ChangedSource[], isLive: boolean}} props
+ */
+function Replace({ card, cells, isLive }) {
+  const states = cells.map((source) => findCellState(card.node, source));
+  const name = cells.length === 1 ? `cell ${cells[0].place}` : `${cells.length} cells`;
+  /** @param {"before" | "after"} which */
+  const write = (which) => {
+    const from = which === "after" ? "before" : "after";
+    const isAsDrawn = cells.every((source) => findCellState(card.node, source) === from);
+    for (const source of isAsDrawn ? cells : []) writeCell(card.node, source.cell ?? 0, source[which] ?? "");
+    setTimeout(() => card.redraw(), 50); // the editor has drawn it then
+  };
+  if (states.every((state) => state === "after")) {
+    return html`<button type="button" class="cdiag-button cdiag-replace" onClick=${() => write("before")}>Replaced · Undo</button>`;
+  }
+  const isSame = states.every((state) => state === "before");
+  const why = isSame || isLive ? "" : cells.length === 1 ? "The cell has changed since; copy the lines instead" : "The cells have changed since; copy the lines instead";
+  return html`${why && html`<span class="cdiag-replace-why">${why}</span>`}
+    <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isLive} data-hint=${isLive ? "when the cell is done" : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
+}
+
+/**
+ * What the notebook has in the cell now: the text before the change, the one after it, or another one.
+ * @param {Element} node
+ * @param {ChangedSource} source
+ * @returns {"before" | "after" | "other"}
+ */
+export function findCellState(node, { cell, before, after }) {
+  const text = cell === null ? null : readCell(node, cell);
+  if (text === null) return "other";
+  const found = trim(text);
+  return found === trim(before ?? "") ? "before" : found === trim(after ?? "") ? "after" : "other";
+}
+
+/**
+ * Without the empty lines at the ends: IPython drops the first ones.
+ * @param {string} text
+ */
+function trim(text) {
+  return text.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
+}
+
+/** @param {string} patch */
+function savePatch(patch) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([patch], { type: "text/x-diff" }));
+  link.download = "compilediag.patch";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
