@@ -18,7 +18,7 @@ def test_a_search_over_thousands_of_rows_leaves_those_that_match(recorded, open_
     count = '[data-tab="recompiles"] .cdiag-count'
     expect(page.locator(count)).to_have_text("2,000")
     page.click(".cdiag-search")
-    page.keyboard.type("forward_7 x.size")
+    page.keyboard.type("forward_7 x.shape")
     page.wait_for_selector(f'{count}:text-is("50 of 2,000")')
 
 

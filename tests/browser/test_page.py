@@ -212,7 +212,7 @@ def test_everything_can_be_done_from_the_keyboard(recorded, open_widget):
     expect(page.locator(".cdiag-detail h2")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator(".cdiag-detail")).to_be_hidden()
-    expect_value(page, focused, ["cdiag-row is-odd", "solid"])
+    expect_value(page, focused, ["cdiag-row", "solid"])
     page.keyboard.press("Enter")
     page.focus(".cdiag-search")
     page.keyboard.press("Escape")

@@ -220,7 +220,7 @@ def test_refused_calls_have_a_total_a_tab_and_their_guards(run, open_widget):
     with page.expect_download() as download:
         page.click('[data-command="table"]')
     assert download.value.suggested_filename == "refused_calls.csv"
-    assert "fail_on_recompile,raised,1,x.size()[0]" in download.value.path().read_text()
+    assert "fail_on_recompile,raised,1,x.shape[0]" in download.value.path().read_text()
     page.fill(".cdiag-search", "skip_guard")
     page.locator(".cdiag-row").first.click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("skip_guard_eval_unsafe")

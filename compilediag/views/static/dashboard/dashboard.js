@@ -258,7 +258,7 @@ export class Dashboard {
     const isFull = size === "full";
     const tabs = allTabs(store);
     const tabCount = tabs.filter((each) => hasRows(each, this.counts.get(tabName(each)))).length;
-    const hasGaps = Object.values(store.observed).includes(false);
+    const hasGaps = tabs.some((each) => this.counts.get(tabName(each))?.isBlind);
     const hasTables = tabCount > 0 || hasGaps || !store.isLive(); // a table without rows says why
     Object.assign(this.root.dataset, { size, live: String(store.isLive()) });
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;

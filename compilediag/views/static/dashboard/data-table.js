@@ -15,7 +15,7 @@ import { sortKey, tabName, writeCell } from "./columns.js";
 /** @typedef {string | number | null} Key */
 /** @typedef {{node: HTMLElement, row: Cells | null, lane: string | undefined}} RowElement an element, and what it shows */
 
-const ROW = 26; // px, as in the style sheet
+const ROW = 30; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
 const SAMPLE = 80; // rows that the widths of columns are taken from
 
@@ -322,7 +322,6 @@ export class DataTable {
     node.style.top = `${index * ROW}px`;
     node.tabIndex = index === this.active ? 0 : -1;
     node.setAttribute("aria-rowindex", String(index + 2));
-    node.classList.toggle("is-odd", index % 2 === 1);
     node.classList.toggle("is-open", id === this.openId);
     node.classList.toggle("is-marked", this.isMarked && index === this.active);
   }
