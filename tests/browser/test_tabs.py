@@ -1,8 +1,10 @@
 """Which tabs a page has, what they leave out, and what they say while they are empty."""
 
+import re
+
 from playwright.sync_api import expect
 
-from compilediag.events import CacheLookup
+from compilediag.events import CacheLookup, GuardFailure
 from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
 
 LIBRARY = "/usr/lib/python3.11/site-packages/ipykernel/iostream.py"
@@ -23,6 +25,27 @@ def test_a_session_without_compiles_says_what_to_do_and_has_one_tab(recorded, op
     expect(page.locator(".cdiag-note").first).to_contain_text("call a function that torch.compile returned")
     open_tab(page, "graph_functions")
     expect(page.locator(".cdiag-note").first).to_contain_text('torch.compile(mode="reduce-overhead") records them')
+
+
+def test_a_recompile_is_one_line_what_changed_where_and_which_step_removes_it(recorded, open_widget):
+    recorded.compile(0, seconds=90.0)
+    recorded.compile(1, seconds=3.2)
+    recorded.compile(2, seconds=6.4)
+    others = {"guard_source": "self.n", "guard_kind": "value", "expected": "4", "actual": "5"}
+    recorded.add(GuardFailure(time_ns=BEGIN_NS, compile_id="0/2", entry_compile_id="0/1", **others))
+    recorded.add(
+        GuardFailure(time_ns=BEGIN_NS, compile_id="0/2", entry_compile_id="0/0", **{**others, "guard_source": "k"})
+    )
+    page = open_widget(recorded.snapshot())
+    heads = page.locator(".cdiag-head [role=columnheader]")
+    expect(heads).to_have_text(["at ▼", "what changed", "change", "compile", "line", "step", "lost"])
+    row = page.locator(".cdiag-row").first
+    cells = ["1 min 33 s", "x.shape[0]", "2 → 3 + 1 more", "forward 0/2", "model.py:31", "12", "6.4 s"]
+    expect(row.locator("[role=gridcell]")).to_have_text(cells)
+    expect(row.locator('[data-column="at"]')).to_have_attribute("title", re.compile(r"\d\d:\d\d:\d\d"))
+    widths = page.locator(".cdiag-lost > i").evaluate_all("all => all.map((bar) => bar.getBoundingClientRect().width)")
+    assert widths == [64, 32]
+    assert row.bounding_box()["height"] == 30
 
 
 def test_the_menu_of_other_tabs_by_key(recorded, open_widget):

@@ -2,19 +2,20 @@
 import { CompileGroups } from "./core/compile-groups.js";
 import { make, makeSearch, setShown } from "./core/dom.js";
 import { Hints } from "./core/hints.js";
+import { Recompiles } from "./core/recompiles.js";
 import { openPage } from "./core/page-data.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
 import { draw, html } from "./core/view.js";
-import { tabName } from "./dashboard/columns.js";
-import { DataTable } from "./dashboard/data-table.js";
+import { tabName } from "./tables/columns.js";
+import { DataTable } from "./tables/data-table.js";
 import { DetailPane } from "./dashboard/detail-pane.js";
 import { Filter } from "./dashboard/filter.js";
-import { panelTabs } from "./dashboard/panel-tabs.js";
+import { panelTabs } from "./tables/panel-tabs.js";
 import { TabBar } from "./dashboard/tab-bar.js";
 /** @import { Panel } from "./core/page-types" */
 /** @import { Target } from "./dashboard/detail-pane.js" */
-/** @import { Tab } from "./dashboard/tab-types" */
+/** @import { Tab } from "./tables/tab-types" */
 
 /** @typedef {{names: string[], totals: string[], gaps: string[], panels: Panel[]}} DiffData */
 
@@ -39,7 +40,7 @@ class DiffPage {
     this.table = null;
     if (this.kind) {
       const table = this.store.table(this.kind.table);
-      this.table = new DataTable(groups, this.kind, table, (_, row) => this.open({ key: null, table: this.currentTable(), row }));
+      this.table = new DataTable(new Recompiles(this.store, groups), this.kind, table, (_, row) => this.open({ key: null, table: this.currentTable(), row }));
       main.prepend(this.table.node);
     }
     main.setAttribute("role", "tabpanel");

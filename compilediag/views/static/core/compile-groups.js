@@ -22,6 +22,7 @@ export class CompileGroups {
     this.indexes = new Map();
     /** @type {Map<string, CompiledFunction>} */
     this.functions = new Map();
+    this.first = Infinity; // when the first compile began, Unix ms
     this.shape = "";
     /** @type {Map<string, Table<any>> | null} */
     this.tables = null;
@@ -35,7 +36,14 @@ export class CompileGroups {
     this.tables = this.store.tables;
     this.shape = shape;
     this.functions.clear();
+    this.first = tables[0].rows.reduce((first, row) => Math.min(first, tables[0].get(row, "time")), Infinity);
     for (const table of tables) for (const row of table.rows) this.noteFunction(table, row);
+  }
+
+  /** The time that all others are since: when the first compile began, Unix ms. */
+  get start() {
+    const { now, meta } = this.store;
+    return Number.isFinite(this.first) ? this.first : now[0]?.started_ms ?? meta.started_ms ?? 0;
   }
 
   /**

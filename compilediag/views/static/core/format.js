@@ -214,55 +214,6 @@ export function formatAgo(ms, now) {
   return passed < 3000 ? "just now" : `${Math.floor(passed / size)} ${unit} ago`;
 }
 
-/** @type {Record<string, number>} type of a column -> its unit in s */
-const IN_SECONDS = { s: 1, us: 1e-6 };
-/** @type {[string, number][]} unit, and its size in s */
-const COLUMN_UNITS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
-
-/**
- * What the numbers of a column are multiplied by; or, of times, the Unix ms from which they are counted.
- * @typedef {{name: string, factor: number, decimals: number | null, start?: number}} Unit
- */
-
-/**
- * The unit that all durations of a column are written in: the largest of them is at least 0.1; null for other columns.
- * @param {string | undefined} type of the column
- * @param {number} largest
- * @returns {Unit | null}
- */
-export function chooseUnit(type, largest) {
-  if (type === "ms") return { name: "ms", factor: 1, decimals: null }; // four digits distinguish close kernels
-  const scale = IN_SECONDS[type ?? ""];
-  if (!scale || !(largest > 0)) return null;
-  const seconds = largest * scale;
-  const [name, size] = COLUMN_UNITS.find(([, each]) => seconds >= each / 10) ?? COLUMN_UNITS[COLUMN_UNITS.length - 1];
-  const shown = seconds / size;
-  return { name, factor: scale / size, decimals: shown < 10 ? 3 : shown < 100 ? 2 : shown < 1000 ? 1 : 0 };
-}
-
-/**
- * The unit of a column of times, which are shown since the start of the session; null for an unknown start.
- * @param {number | null | undefined} start Unix ms
- * @returns {Unit | null}
- */
-export function sinceStart(start) {
-  return start ? { name: "", factor: 1, decimals: null, start } : null;
-}
-
-/**
- * A number in the unit of its column: "1.978", "<0.001".
- * @param {number} value
- * @param {Unit} unit
- */
-export function formatInUnit(value, { factor, decimals, start }) {
-  if (start !== undefined) return formatSeconds((value - start) / 1000);
-  if (decimals === null) return Math.abs(value) >= 1000 ? formatCount(value) : formatDigits(value, 4);
-  const scaled = value * factor;
-  const least = 10 ** -decimals;
-  if (scaled !== 0 && Math.abs(scaled) < least / 2) return `<${least.toFixed(decimals)}`;
-  return scaled.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-}
-
 /**
  * "8" or "1 to 64": the sizes that something is compiled for.
  * @param {number | null} start

@@ -5,7 +5,6 @@ import { formatCode, MISSING } from "./format.js";
 /** @import { Get } from "./types" */
 /** @import { Store, Table } from "./store.js" */
 
-/** @typedef {{guard_source: string | null, guard_kind: string | null, expected: string | null, actual: string | null}} Guarded */
 /** @typedef {{what: string, change: string | null}} Change `idx.shape[0]`, and `8 → 6` */
 
 /**
@@ -18,7 +17,7 @@ export function writeChange(before, after) {
 }
 
 /**
- * @param {Get<Guarded>} get
+ * @param {Get<any>} get of a recompile, or of a guard that failed
  * @returns {Change}
  */
 export function readChange(get) {

@@ -13,7 +13,7 @@ import {
 } from "../core/format.js";
 import { writeChange } from "../core/recompiles.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
-import { writeSymbol } from "./tabs.js";
+import { writeSymbol } from "../tables/tabs.js";
 /** @import { Get } from "../core/types" */
 /** @import { CollectivesRow, CompilesRow, DynamicDecisionsRow, GraphBreaksRow, KernelsRow, PhasesRow, SymbolicShapesRow } from "../core/page-types" */
 

@@ -12,10 +12,10 @@ import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
 import { TimelineLanes } from "../timeline/lanes.js";
 import { Timeline } from "../timeline/timeline.js";
-import { CallSiteTree } from "./call-site-tree.js";
-import { tabName } from "./columns.js";
+import { CallSiteTree } from "../tables/call-site-tree.js";
+import { tabName } from "../tables/columns.js";
 import { DashboardMemory } from "./dashboard-memory.js";
-import { DataTable } from "./data-table.js";
+import { DataTable } from "../tables/data-table.js";
 import { DetailPane } from "./detail-pane.js";
 import { EndNotice } from "./end-notice.js";
 import { Exports } from "./export-menu.js";
@@ -23,12 +23,12 @@ import { Filter } from "./filter.js";
 import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
 import { PlanCard } from "../plan/plan-card.js";
-import { PrintTables } from "./print-tables.js";
+import { PrintTables } from "../tables/print-tables.js";
 import { ProvenanceView } from "./provenance-view.js";
 import { HitBar, Hits, SearchBox } from "./search-box.js";
 import { hasRows, TabBar } from "./tab-bar.js";
-import { TabRows } from "./tab-rows.js";
-import { allTabs, SEARCHED, TABS } from "./tabs.js";
+import { TabRows } from "../tables/tab-rows.js";
+import { allTabs, SEARCHED, TABS } from "../tables/tabs.js";
 import { LARGE_SHARE, Totals } from "./totals.js";
 /** @import { Cells, Finding } from "../core/page-types" */
 /** @import { Place } from "../core/types" */
@@ -40,7 +40,7 @@ import { LARGE_SHARE, Totals } from "./totals.js";
 /** @import { TracedGraph } from "./provenance-links.js" */
 /** @import { HitPlace } from "./search-box.js" */
 /** @import { TabCount } from "./tab-bar.js" */
-/** @import { Tab } from "./tab-types" */
+/** @import { Tab } from "../tables/tab-types" */
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never blocks the browser
@@ -90,7 +90,7 @@ export class Dashboard {
     this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
     this.plan = new PlanCard(store, { pick: (picked) => this.onPick(picked), explore: onExplore });
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
-    this.table = new DataTable(this.groups, TABS[0], store.table(TABS[0].table), (table, row) => this.openRow(table, row));
+    this.table = new DataTable(this.recompiles, TABS[0], store.table(TABS[0].table), (table, row) => this.openRow(table, row));
     this.provenance = new ProvenanceView(store, () => this.closeProvenance());
     this.detail = new DetailPane(store, this.groups, {
       close: () => this.closeDetail(),
@@ -103,7 +103,7 @@ export class Dashboard {
     this.main = make("div", "cdiag-main", this.table.node, this.callSites.node, this.provenance.node, this.detail.node);
     this.main.id = this.panelId;
     this.main.setAttribute("role", "tabpanel");
-    this.paper = new PrintTables(store, this.groups, this.rows, () => allTabs(store));
+    this.paper = new PrintTables(store, this.recompiles, this.rows, () => allTabs(store));
     this.exports = new Exports(store, () => this.readTable(), () => this.paper.open());
     this.notice = new EndNotice(store);
     this.memory = new DashboardMemory(store);

@@ -50,7 +50,7 @@ function Bar({ model, bar }) {
       ${more > 0 ? ` and ${more} more` : ""}</p>`}
     <${Phases} times=${times} />
     <p class="cdiag-dim">${name} · ${get ? nameCompile(get) : ""}</p>
-    <p class="cdiag-tip-step">${steps.map((step) => html`<span class="cdiag-number">${step}</span>`)}
+    <p class="cdiag-tip-step">${steps.map((step) => html`<span class="cdiag-step-number">${step}</span>`)}
       ${writeSteps(steps)}<kbd>Enter</kbd> details</p>`;
 }
 

@@ -1,17 +1,30 @@
 // The types of the tabs: a table of rows, or a panel of a plug-in, with its columns.
 import type { CompiledFunction } from "../core/compile-groups.js";
+import type { Cells } from "../core/page-types";
+import type { Recompiles } from "../core/recompiles.js";
 import type { Get, RowOf, Sort } from "../core/types";
+
+/** What a cell is written with besides its row. */
+export interface CellContext {
+  row: Cells;
+  /** The function of the row's compile, if it is known. */
+  owner: CompiledFunction | null;
+  /** Unix ms of the start, which times are since. */
+  start: number;
+  recompiles: Recompiles;
+}
 
 /** A column shows one value (`name`) or a text made of several (`text`). */
 export interface TabColumn<Row = Record<string, any>> {
   label: string;
   name?: keyof Row & string;
   type?: string;
-  /** `owner` is the function of the row's compile, if it is known. */
-  text?(get: Get<Row>, owner: CompiledFunction | null): string | null;
+  text?(get: Get<Row>, context: CellContext): string | null;
   /** The column that a `text` is sorted by. */
   sortBy?: keyof Row & string;
   isCode?: boolean;
+  /** "bar": a number with a bar beside it. "steps": numbers of steps of the plan. */
+  look?: "bar" | "steps";
   /** Least width of the table in px for the column to be shown. */
   from?: number;
 }

@@ -1,8 +1,8 @@
 // What is printed: the tables that the reader chooses, with all of their rows; plan, findings and timeline are always.
 import { make, makeButton, setShown } from "../core/dom.js";
-import { chooseUnit, formatAmount, formatCount, isNumeric, sinceStart } from "../core/format.js";
-import { tabName, writeCell } from "./columns.js";
-/** @import { CompileGroups } from "../core/compile-groups.js" */
+import { formatAmount, formatCount, isNumeric } from "../core/format.js";
+import { makeContext, tabName, writeCell } from "./columns.js";
+/** @import { Recompiles } from "../core/recompiles.js" */
 /** @import { Store } from "../core/store.js" */
 /** @import { TabRows } from "./tab-rows.js" */
 /** @import { Tab } from "./tab-types" */
@@ -14,13 +14,13 @@ const USUAL = ["recompiles", "compiles", "failures", "refused_calls", "graph_bre
 export class PrintTables {
   /**
    * @param {Store} store
-   * @param {CompileGroups} groups
+   * @param {Recompiles} recompiles
    * @param {TabRows} rows
    * @param {() => Tab[]} listTabs
    */
-  constructor(store, groups, rows, listTabs) {
+  constructor(store, recompiles, rows, listTabs) {
     this.store = store;
-    this.groups = groups;
+    this.recompiles = recompiles;
     this.rows = rows;
     this.listTabs = listTabs;
     /** @type {Set<string>} names of the tabs that are printed */
@@ -86,20 +86,12 @@ export class PrintTables {
     const passed = this.rows.pass(tab);
     if (!passed.length) return [];
     const columns = tab.columns.filter((column) => (column.from ?? 0) <= PAPER_WIDTH);
-    const units = columns.map(({ name, type, text }) => {
-      if (type === "time") return sinceStart(this.store.meta.started_ms);
-      const values = text || !name ? [] : table.rows.map((row) => Math.abs(Number(table.get(row, name)) || 0));
-      return chooseUnit(type, values.reduce((most, value) => Math.max(most, value), 0));
-    });
-    const heads = columns.map(({ label, type }, i) => {
-      return make("th", isNumeric(type) ? "is-number" : "", units[i]?.name ? `${label} (${units[i].name})` : label);
-    });
+    const heads = columns.map(({ label, type }) => make("th", isNumeric(type) ? "is-number" : "", label));
     const lines = passed.slice(0, MOST_ROWS).map((position) => {
-      const row = table.rows[position];
-      const owner = this.groups.functionOf(this.groups.keyOf(table, row));
-      const cells = columns.map((column, i) => {
+      const context = makeContext(table, table.rows[position], this.recompiles);
+      const cells = columns.map((column) => {
         const className = column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "";
-        return make("td", className, writeCell(column, table, row, owner, units[i]));
+        return make("td", className, writeCell(column, table, context));
       });
       return make("tr", "", ...cells);
     });

@@ -1,19 +1,18 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
 import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
-import { chooseUnit, formatDate, isNumeric, sinceStart } from "../core/format.js";
+import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
 import { fitColumns } from "./column-widths.js";
-import { sortKey, tabName, writeCell } from "./columns.js";
-/** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
-/** @import { Unit } from "../core/format.js" */
+import { makeContext, sortKey, tabName, writeCell } from "./columns.js";
 /** @import { Cells } from "../core/page-types" */
+/** @import { Recompiles } from "../core/recompiles.js" */
 /** @import { Sort } from "../core/types" */
 /** @import { Table } from "../core/store.js" */
-/** @import { Tab, TabColumn } from "./tab-types" */
+/** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
-/** @typedef {{node: HTMLElement, row: Cells | null, lane: string | undefined}} RowElement an element, and what it shows */
+/** @typedef {{node: HTMLElement, made: unknown[]}} RowElement an element, and what it was made of */
 
 const ROW = 30; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
@@ -44,24 +43,15 @@ function sortPositions(positions, keys, direction) {
   return order.map((entry) => entry.position);
 }
 
-/**
- * The label of a column, with the unit of its numbers.
- * @param {TabColumn} column
- * @param {Unit | null} unit
- */
-function writeHead({ label }, unit) {
-  return unit?.name ? `${label} (${unit.name})` : label;
-}
-
 export class DataTable {
   /**
-   * @param {CompileGroups} groups names the function of a row's compile
+   * @param {Recompiles} recompiles
    * @param {Tab} tab the tab that is shown first
    * @param {Table} table
    * @param {(table: Table, row: Cells) => void} onOpen runs on a click or Enter
    */
-  constructor(groups, tab, table, onOpen) {
-    this.groups = groups;
+  constructor(recompiles, tab, table, onOpen) {
+    this.recompiles = recompiles;
     this.tab = tab;
     this.table = table;
     this.onOpen = onOpen;
@@ -74,8 +64,6 @@ export class DataTable {
     this.order = [];
     /** @type {TabColumn[]} */
     this.columns = [];
-    /** @type {(Unit | null)[]} of each column */
-    this.units = [];
     /** @type {Map<number, RowElement>} event id -> row element in view */
     this.elements = new Map();
     this.active = 0; // index in order that holds the tab stop
@@ -177,9 +165,8 @@ export class DataTable {
     if (shape === this.shape) return;
     this.shape = shape;
     this.columns = columns;
-    this.units = columns.map((column) => this.findUnit(column));
     this.hadFocus = this.canvas.contains(document.activeElement);
-    this.head.replaceChildren(...columns.map((column, i) => this.makeHeadCell(column, sort, this.units[i])));
+    this.head.replaceChildren(...columns.map((column) => this.makeHeadCell(column, sort)));
     this.fitColumns();
     this.dropElements();
   }
@@ -188,41 +175,28 @@ export class DataTable {
     const { rows } = this.table;
     const every = Math.max(1, Math.floor(rows.length / SAMPLE));
     const texts = rows.filter((_, i) => i % every === 0).map((row) => {
-      const owner = this.ownerOf(row);
-      return this.columns.map((column, i) => writeCell(column, this.table, row, owner, this.units[i]));
+      const context = makeContext(this.table, row, this.recompiles);
+      return this.columns.map((column) => writeCell(column, this.table, context));
     });
-    const heads = this.columns.map((column, i) => writeHead(column, this.units[i]));
-    const widths = fitColumns(this.columns, heads, texts, this.scroller.clientWidth || 1000);
+    const widths = fitColumns(this.columns, this.columns.map(({ label }) => label), texts, this.scroller.clientWidth || 1000);
     this.node.style.setProperty("--columns", widths.map((width) => `${width}px`).join(" "));
     const total = `${widths.reduce((sum, width) => sum + width, 0)}px`;
     for (const part of [this.head, this.canvas]) part.style.minWidth = total;
   }
 
   /**
-   * The unit of all numbers of a column, which its head names.
-   * @param {TabColumn} column
-   */
-  findUnit({ name, type, text }) {
-    if (text || !name) return null;
-    if (type === "time") return sinceStart(this.groups.store.meta.started_ms);
-    const largest = this.table.rows.reduce((most, row) => Math.max(most, Math.abs(this.table.get(row, name) ?? 0)), 0);
-    return chooseUnit(type, largest);
-  }
-
-  /**
    * @param {TabColumn} column
    * @param {Sort} sort
-   * @param {Unit | null} unit
    */
-  makeHeadCell(column, [label, direction], unit) {
-    const isSorted = column.label === label;
-    const head = writeHead(column, unit);
-    const button = makeButton("", isSorted ? `${head} ${direction > 0 ? "▲" : "▼"}` : head, () => this.sortBy(column));
-    setHint(button, explain(column.label) ?? this.table.columns.find((known) => known.name === column.name)?.doc);
+  makeHeadCell(column, [sorted, direction]) {
+    const { label } = column;
+    const isSorted = label === sorted;
+    const button = makeButton("", isSorted ? `${label} ${direction > 0 ? "▲" : "▼"}` : label, () => this.sortBy(column));
+    setHint(button, explain(label) ?? this.table.columns.find((known) => known.name === column.name)?.doc);
     const cell = make("div", isNumeric(column.type) ? "is-number" : "", button);
     cell.setAttribute("role", "columnheader");
     cell.setAttribute("aria-sort", isSorted ? (direction > 0 ? "ascending" : "descending") : "none");
-    cell.dataset.column = column.label;
+    cell.dataset.column = label;
     return cell;
   }
 
@@ -248,20 +222,16 @@ export class DataTable {
     const [label, direction] = this.currentSort();
     const column = this.tab.columns.find((candidate) => candidate.label === label);
     const { rows } = this.table;
-    const needsOwner = column?.text !== undefined && !column.sortBy;
-    const keys = this.passed.map((i) => {
-      return column ? sortKey(column, this.table, rows[i], needsOwner ? this.ownerOf(rows[i]) : null) : null;
-    });
+    const keys = this.passed.map((i) => (column ? sortKey(column, this.table, rows[i], this.recompiles) : null));
     this.order = sortPositions(this.passed, keys, direction);
     this.active = Math.max(0, Math.min(this.active, this.order.length - 1));
     this.canvas.style.height = `${this.order.length * ROW}px`;
     setShown(this.head, this.order.length > 0);
+    for (const { look, name = "" } of this.columns) {
+      const most = look === "bar" && rows.reduce((largest, row) => Math.max(largest, this.table.get(row, name) ?? 0), 0);
+      if (most) this.canvas.style.setProperty("--largest", String(most));
+    }
     this.scroller.setAttribute("aria-rowcount", String(this.order.length + 1));
-  }
-
-  /** @param {Cells} row */
-  ownerOf(row) {
-    return this.groups.functionOf(this.groups.keyOf(this.table, row));
   }
 
   onResize() {
@@ -312,11 +282,12 @@ export class DataTable {
    */
   paintRow(index, id) {
     const row = this.table.rows[this.order[index]];
-    const owner = this.ownerOf(row);
+    const context = makeContext(this.table, row, this.recompiles);
     const element = this.elements.get(id) ?? this.makeRow(id);
-    if (element.row !== row || element.lane !== owner?.lane) {
-      Object.assign(element, { row, lane: owner?.lane });
-      element.node.replaceChildren(...this.columns.map((column, i) => this.makeCell(column, row, owner, this.units[i])));
+    const made = [row, context.owner?.lane, context.start, this.recompiles.made];
+    if (made.some((each, i) => each !== element.made[i])) {
+      element.made = made;
+      element.node.replaceChildren(...this.columns.map((column) => this.makeCell(column, context)));
     }
     const { node } = element;
     node.style.top = `${index * ROW}px`;
@@ -332,7 +303,7 @@ export class DataTable {
     node.setAttribute("role", "row");
     node.dataset.eventId = String(id);
     /** @type {RowElement} */
-    const element = { node, row: null, lane: undefined };
+    const element = { node, made: [] };
     this.elements.set(id, element);
     this.canvas.append(node);
     return element;
@@ -340,16 +311,22 @@ export class DataTable {
 
   /**
    * @param {TabColumn} column
-   * @param {Cells} row
-   * @param {CompiledFunction | null} owner
-   * @param {Unit | null} unit
+   * @param {CellContext} context
    */
-  makeCell(column, row, owner, unit) {
-    const text = writeCell(column, this.table, row, owner, unit);
-    const cell = make("div", column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "", text);
+  makeCell(column, context) {
+    const text = writeCell(column, this.table, context);
+    const cell = make("div", column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "");
+    const value = this.table.get(context.row, column.name ?? "");
+    if (column.look === "steps" && text !== MISSING) cell.append(...text.split(" ").map((step) => make("span", "cdiag-step-number", step)));
+    else cell.append(text);
+    if (column.type === "time") cell.title = formatDate(value);
+    if (column.look === "bar") {
+      const bar = make("i", "");
+      bar.style.setProperty("--value", String(value ?? 0));
+      cell.append(make("span", "cdiag-lost", bar));
+    }
     cell.setAttribute("role", "gridcell");
     cell.dataset.column = column.label;
-    if (column.type === "time") cell.title = formatDate(this.table.get(row, column.name ?? ""));
     return cell;
   }
 

@@ -1,7 +1,9 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
 import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
 import { writeChange } from "../core/recompiles.js";
-import { CHANGE, COMPILE, countColumn, FUNCTION, GUARD, LINE, secondsColumn, TIME, writeChoices } from "./columns.js";
+import {
+  CHANGE, COMPILE, countColumn, FUNCTION, GUARD, HOW, LINE, secondsColumn, STEP, TIME, WHAT_CHANGED, writeChoices,
+} from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
 /** @import { Get } from "../core/types" */
 /** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/page-types" */
@@ -94,12 +96,13 @@ export const TABS = [
     empty: "no recompiles so far: each function was compiled once for all calls",
     sort: ["at", -1],
     columns: [
-      TIME,
-      COMPILE,
-      GUARD,
-      CHANGE,
+      { ...TIME, from: undefined },
+      WHAT_CHANGED,
+      HOW,
+      { ...COMPILE, from: 620 },
       LINE,
-      secondsColumn("lost", "lost_s"),
+      STEP,
+      { ...secondsColumn("lost", "lost_s"), look: "bar" },
     ],
   }),
   defineTab({
@@ -249,7 +252,7 @@ export const TABS = [
     sort: ["at", -1],
     columns: [
       TIME,
-      { ...FUNCTION, text: (get, owner) => FUNCTION.text?.(get, owner) ?? "all functions" }, // of a stance that skips guards
+      { ...FUNCTION, text: (get, context) => FUNCTION.text?.(get, context) ?? "all functions" }, // of a stance that skips guards
       { label: "refused by", name: "refused_by", type: "text", from: 860 },
       { label: "ran", name: "ran", type: "text", from: 480 },
       countColumn("times", "count"),

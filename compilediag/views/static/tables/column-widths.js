@@ -1,9 +1,10 @@
-// Columns as wide as what is in them, and the unit that all numbers of a column have.
+// Columns as wide as what is in them.
 import { isNumeric } from "../core/format.js";
 /** @import { TabColumn } from "./tab-types" */
 
 const PADDING = 18; // px, of a cell
-const [LEAST, LEAST_TEXT, MOST] = [44, 120, 560]; // px
+const [LEAST, LEAST_TEXT, MOST] = [44, 96, 560]; // px
+const [BAR, WITH_BARS] = [72, 820]; // px of a bar beside a number, and of the table from which there are bars
 const UI_FONT = '13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const CODE_FONT = '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
@@ -34,7 +35,8 @@ export function fitColumns(columns, heads, rows, available) {
   const widths = columns.map((column, i) => {
     const font = column.isCode ? CODE_FONT : UI_FONT;
     const longest = Math.max(measure(`${heads[i]} ▼`, UI_FONT), ...rows.map((texts) => measure(texts[i], font)));
-    return Math.min(MOST, Math.max(LEAST, Math.ceil(longest) + PADDING));
+    const bar = column.look === "bar" && available >= WITH_BARS ? BAR : 0;
+    return Math.min(MOST, Math.max(LEAST, Math.ceil(longest) + PADDING)) + bar;
   });
   const texts = columns.flatMap((column, i) => (isNumeric(column.type) || column.type === "time" ? [] : [i]));
   shrink(widths, texts, available);

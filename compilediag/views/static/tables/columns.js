@@ -1,12 +1,11 @@
 // The columns that tabs share, and how a cell is written and sorted.
-import { formatCount, formatFunction, formatInUnit, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
-import { writeChange } from "../core/recompiles.js";
-/** @import { CompiledFunction } from "../core/compile-groups.js" */
-/** @import { Unit } from "../core/format.js" */
+import { formatCount, formatFunction, formatPlace, formatSeconds, formatValue, MISSING, oneLine } from "../core/format.js";
+import { readChange, writeChange } from "../core/recompiles.js";
 /** @import { Cells } from "../core/page-types" */
+/** @import { Recompiles } from "../core/recompiles.js" */
 /** @import { Get } from "../core/types" */
 /** @import { Table } from "../core/store.js" */
-/** @import { Tab, TabColumn } from "./tab-types" */
+/** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 
@@ -16,7 +15,7 @@ export const TIME = { label: "at", name: "time", type: "time", from: 480 };
 /** @type {TabColumn} */
 export const COMPILE = {
   label: "compile",
-  text(get, owner) {
+  text(get, { owner }) {
     const [id, name] = [get("compile_id"), formatFunction(get("function")) ?? owner?.name ?? null];
     return name === null ? id : `${name} ${id ?? ""}`.trim();
   },
@@ -29,6 +28,27 @@ export const GUARD = { label: "guard", text: (get) => get("guard_source") ?? get
 
 /** @type {TabColumn} */
 export const CHANGE = { label: "expected → actual", text: (get) => writeChange(get("expected"), get("actual")), isCode: true };
+
+/** @type {TabColumn} what a recompile is about */
+export const WHAT_CHANGED = { label: "what changed", text: (get) => readChange(get).what, isCode: true };
+
+/** @type {TabColumn} how it changed, and how much else did */
+export const HOW = {
+  label: "change",
+  text(get, { row, recompiles }) {
+    const others = recompiles.listOthers(row).length;
+    return [readChange(get).change, others && `+ ${others} more`].filter(Boolean).join(" ") || null;
+  },
+  isCode: true,
+};
+
+/** @type {TabColumn} the steps of the plan that remove a recompile */
+export const STEP = {
+  label: "step",
+  text: (_, { row, recompiles }) => recompiles.listSteps(row[0]).join(" ") || null,
+  look: "steps",
+  from: 620,
+};
 
 /** @type {TabColumn} */
 export const LINE = {
@@ -85,27 +105,17 @@ export function tabName(tab) {
 }
 
 /**
- * The text of one cell; `owner` is the function of the row's compile, if it is known.
+ * The text of one cell. A time is since the start.
  * @param {TabColumn} column
  * @param {Table} table
- * @param {Cells} row
- * @param {CompiledFunction | null} owner
- * @param {Unit | null} [unit] that all numbers of the column have
+ * @param {CellContext} context
  */
-export function writeCell(column, table, row, owner, unit = null) {
-  const get = table.reader(row);
-  const value = column.text ? null : get(column.name ?? "");
-  const text = column.text ? column.text(get, owner) : writeValue(value, column, unit);
-  return text === null ? MISSING : oneLine(String(text), CELL_LIMIT);
-}
-
-/**
- * @param {any} value
- * @param {TabColumn} column
- * @param {Unit | null} unit
- */
-function writeValue(value, column, unit) {
-  return unit && typeof value === "number" ? formatInUnit(value, unit) : formatValue(value, column.type);
+export function writeCell(column, table, context) {
+  const get = table.reader(context.row);
+  if (column.text) return oneLine(column.text(get, context) ?? MISSING, CELL_LIMIT);
+  const value = get(column.name ?? "");
+  if (column.type === "time") return formatSeconds(Math.max(0, value - context.start) / 1e3);
+  return oneLine(formatValue(value, column.type), CELL_LIMIT);
 }
 
 /**
@@ -113,10 +123,22 @@ function writeValue(value, column, unit) {
  * @param {TabColumn} column
  * @param {Table} table
  * @param {Cells} row
- * @param {CompiledFunction | null} owner
+ * @param {Recompiles} recompiles
  * @returns {string | number | null}
  */
-export function sortKey(column, table, row, owner) {
-  if (column.sortBy) return table.get(row, column.sortBy);
-  return column.text ? column.text(table.reader(row), owner) : table.get(row, column.name ?? "");
+export function sortKey(column, table, row, recompiles) {
+  if (column.sortBy || !column.text) return table.get(row, column.sortBy ?? column.name ?? "");
+  return column.text(table.reader(row), makeContext(table, row, recompiles));
+}
+
+/**
+ * What the cells of a row are written with.
+ * @param {Table<any>} table
+ * @param {Cells} row
+ * @param {Recompiles} recompiles
+ * @returns {CellContext}
+ */
+export function makeContext(table, row, recompiles) {
+  const { groups } = recompiles;
+  return { row, owner: groups.functionOf(groups.keyOf(table, row)), start: groups.start, recompiles };
 }

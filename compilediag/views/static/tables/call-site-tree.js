@@ -6,7 +6,7 @@ import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, 
 /** @import { Cells, CompilesRow } from "../core/page-types" */
 /** @import { Get } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
-/** @import { Filter } from "./filter.js" */
+/** @import { Filter } from "../dashboard/filter.js" */
 
 /** @typedef {{frames: Frame[], table: Table<any>, row: Cells, seconds: number}} StackEnd a row, and the stack that it ends */
 /** @typedef {{frame: Frame | null, branches: Map<string, TreeNode>, ends: StackEnd[], count: number, seconds: number}} TreeNode */

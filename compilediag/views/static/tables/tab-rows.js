@@ -2,7 +2,7 @@
 import { tabName } from "./columns.js";
 /** @import { Cells } from "../core/page-types" */
 /** @import { Store, Table } from "../core/store.js" */
-/** @import { Filter, FilterResult } from "./filter.js" */
+/** @import { Filter, FilterResult } from "../dashboard/filter.js" */
 /** @import { Tab } from "./tab-types" */
 
 export class TabRows {
