@@ -158,7 +158,7 @@ def test_recording_that_took_much_is_a_warning_with_its_remedy_after_the_end(rec
 def test_nothing_below_the_head_moves_when_a_compile_begins_and_ends(recorded, open_widget, deliver):
     recorded.compile(0)
     page = open_widget(recorded.snapshot())
-    top = lambda: page.locator(".cdiag-plan").bounding_box()["y"]  # noqa: E731
+    top = lambda: page.locator(".cdiag-timeline").bounding_box()["y"]  # noqa: E731
     before = expect_value(page, top, lambda y: y > 0)
     recorded.in_flight(compile_id="0/1", **PLACE)
     deliver(page, recorded.patch())

@@ -581,7 +581,8 @@ function Warnings({ store, onPick }) {
       ([finding]) => html`<div class="cdiag-message is-bad cdiag-warning" key=${finding.title}>
         <${Icon} name="stop" />
         <div class="cdiag-message-text">
-          <b><${Prose} text=${finding.title} />.</b>${" "}<span class="cdiag-plain"><${Prose} text=${finding.suggestion} /></span>
+          <b><${Prose} text=${finding.title} />.</b>${" "}
+          ${store.plan?.steps.length ? null : html`<span class="cdiag-plain"><${Prose} text=${finding.suggestion} /></span>`}
         </div>
         <button type="button" class="cdiag-link" onClick=${() => onPick(finding)}>Show it</button>
       </div>`,

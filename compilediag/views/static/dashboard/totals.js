@@ -1,5 +1,5 @@
 // The totals, on one line: what is zero is left out, what was not collected is not.
-import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
+import { formatAmount, formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { Term } from "../core/text.js";
 import { html } from "../core/view.js";
@@ -46,7 +46,9 @@ const ESSENTIAL = ["compiles", "recompiles", "cache_hits", "graph_breaks"];
 
 /** @param {{store: Store}} props */
 export function Totals({ store }) {
+  const { now, totals } = store;
   return html`<div class="cdiag-totals">
+    ${now.length > 0 && !totals.compiles && html`<div>${formatAmount(now.length, "compile")} running</div>`}
     ${TOTALS.map(({ from, main, details }) => {
       const isBlind = store.observed[from] === false;
       const isShown = store.totals[main[0]] > 0 || (isBlind && ESSENTIAL.includes(main[0]));
@@ -67,7 +69,7 @@ function TotalNumber({ store, total: [key, one, many], isBlind, isMain = false }
   const text = isKnown ? (isBlind ? "≥ " : "") + (FORMATS[key] ?? formatCount)(value) : MISSING;
   const words = value === 1 ? one : many ?? one;
   return html`<span class=${isMain ? "cdiag-total is-main" : "cdiag-total"} hidden=${!isMain && !(value > 0)}>
-    <span class="cdiag-number" data-total=${key} data-value=${isKnown ? value : ""}>${text}</span>
+    <span class="cdiag-amount" data-total=${key} data-value=${isKnown ? value : ""}>${text}</span>
     ${words && html` <${Term} text=${words} hint=${explain(key)} />`}
   </span>`;
 }
