@@ -31,7 +31,7 @@ STYLES = (
     "plan/plan.css",
     "timeline/timeline.css",
     "tables/tables.css",
-    "dashboard/detail-pane.css",
+    "details/detail-pane.css",
     "tables/call-site-tree.css",
     "dashboard/print.css",
     "explorer/explorer.css",

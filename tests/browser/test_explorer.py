@@ -247,7 +247,7 @@ def test_a_guard_tree_is_searched_and_held_against_another(story, open_explorer)
     expect_value(page, lambda: [line[:14] for line in texts(page, changed)], signs)
     expect(page.locator(".cdiag-tree-bar")).to_contain_text("4 lines differ of 9")
     check_both_themes(page, "document.querySelector('.cdiag')")
-    page.click('[data-key="tree all"]')
+    page.get_by_role("button", name="all lines").click()
     expect(shown).to_have_count(9)
 
 

@@ -13,14 +13,15 @@ FILES = [path for path in ALL_FILES if not path.startswith("vendor/")]
 #: Folder below static/ -> the folders that its files may import from.
 MAY_IMPORT = {
     "core": {"core", "vendor"},
-    "dashboard": {"core", "dashboard", "plan", "tables", "timeline", "vendor"},
+    "dashboard": {"core", "dashboard", "details", "plan", "tables", "timeline", "vendor"},
+    "details": {"core", "details", "tables", "timeline", "vendor"},
     "explorer": {"core", "explorer", "vendor"},
     "plan": {"core", "plan", "vendor"},
     "ranks": {"core", "ranks", "vendor"},
     "tables": {"core", "tables", "timeline", "vendor"},
     "timeline": {"core", "timeline", "vendor"},
-    "vllm": {"core", "dashboard", "tables", "vendor", "vllm"},
-    "": {"", "core", "dashboard", "explorer", "plan", "ranks", "tables", "timeline", "vendor", "vllm"},
+    "vllm": {"core", "details", "vendor", "vllm"},
+    "": {"", "core", "dashboard", "details", "explorer", "plan", "ranks", "tables", "timeline", "vendor", "vllm"},
 }
 
 

@@ -9,12 +9,12 @@ import { followTheme } from "./core/theme.js";
 import { draw, html } from "./core/view.js";
 import { tabName } from "./tables/columns.js";
 import { DataTable } from "./tables/data-table.js";
-import { DetailPane } from "./dashboard/detail-pane.js";
+import { DetailPane } from "./details/detail-pane.js";
 import { Filter } from "./dashboard/filter.js";
 import { panelTabs } from "./tables/panel-tabs.js";
 import { TabBar } from "./dashboard/tab-bar.js";
 /** @import { Panel } from "./core/page-types" */
-/** @import { Target } from "./dashboard/detail-pane.js" */
+/** @import { Target } from "./details/detail-pane.js" */
 /** @import { Tab } from "./tables/tab-types" */
 
 /** @typedef {{names: string[], totals: string[], gaps: string[], panels: Panel[]}} DiffData */

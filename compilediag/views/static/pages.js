@@ -76,8 +76,12 @@ export class Pages {
   }
 }
 
-/** @param {HTMLElement} root */
+/**
+ * Shows a page from its top; it takes the focus.
+ * @param {HTMLElement} root
+ */
 function focusPage(root) {
+  root.scrollIntoView();
   /** @type {HTMLElement | null} */
   const target = root.querySelector(".cdiag-page, .cdiag-to-explorer");
   target?.focus({ preventScroll: true });

@@ -1,9 +1,9 @@
-// The blocks that details are made of: sections, facts, bars, lines of code.
-import { make } from "./dom.js";
+// The blocks that details are made of, as components: sections, facts, bars, lines of code.
 import { explain } from "./glossary.js";
-import { makeTerm, setHint } from "./hints.js";
 import { formatCount, formatValue } from "./format.js";
-/** @import { Child } from "./dom.js" */
+import { Term } from "./text.js";
+import { html } from "./view.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Finding } from "./page-types" */
 
 const LONG = 4000; // characters of one value
@@ -24,107 +24,88 @@ export function formatFact(value) {
   return formatValue(value, typeof value === "number" ? "number" : "list");
 }
 
-/** @param {Child[]} children */
-export function makeDim(...children) {
-  return make("p", "cdiag-dim", ...children);
+/** @param {{children: ComponentChild}} props */
+export function Dim({ children }) {
+  return html`<p class="cdiag-dim">${children}</p>`;
 }
 
 /**
- * A line of the user's code with its place, or the place alone; null if neither is known.
- * @param {(name: "user_code") => string | null} get
- * @param {string | null} place
+ * A line of the user's code with its place, or the place alone; nothing if neither is known.
+ * @param {{code: string | null, place: string | null}} props
  */
-export function makeCodeLine(get, place) {
-  const parts = [place, get("user_code")].filter((part) => part !== null);
-  return parts.length ? make("pre", "cdiag-code", longText(parts.join("   "))) : null;
+export function CodeLine({ code, place }) {
+  const parts = [place, code].filter((part) => part !== null);
+  return parts.length ? html`<pre class="cdiag-code">${longText(parts.join("   "))}</pre>` : null;
 }
 
 /**
  * The known ones of `entries`, [name, value] each.
- * @param {[string, unknown][]} entries
+ * @param {{entries: [string, unknown][]}} props
  */
-export function makeFacts(entries) {
+export function Facts({ entries }) {
   const shown = entries.filter(([, value]) => value !== null && value !== undefined);
-  const cells = shown.flatMap(([key, value]) => [make("dt", "", key), make("dd", "", longText(value))]);
-  return make("dl", "cdiag-facts", ...cells);
+  return html`<dl class="cdiag-facts">${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${longText(value)}</dd>`)}</dl>`;
 }
 
 /**
- * A name, a bar as long as `value` is of `total`, and the value as text.
- * @param {string} label
- * @param {number | null} value
- * @param {number | null} total
- * @param {string} kind names the color
- * @param {string} text
- * @param {number} [depth]
- * @param {string | null} [hint]
+ * A name, a bar as long as `value` is of `total`, and the value as text; `more` comes below. `kind` names the color.
+ * @param {{
+ *   label: string, value: number | null, total: number | null, kind: string, text: string, depth?: number,
+ *   hint?: string | null, tag?: ComponentChild, more?: string, rank?: number
+ * }} props
  */
-export function makeBar(label, value, total, kind, text, depth = 0, hint = null) {
-  const fill = make("span", `cdiag-part is-${kind}`);
-  fill.style.width = `${total ? Math.min(100, ((value ?? 0) / total) * 100).toFixed(1) : 0}%`;
-  const name = makeTerm(label, hint);
-  name.classList.add("cdiag-bar-name");
-  name.style.paddingLeft = `${Math.min(depth, 8) * 10}px`;
-  const track = make("span", "cdiag-track", fill);
-  const node = make("div", "cdiag-bar-row", name, track, make("span", "cdiag-bar-value", text));
-  return { node, name };
+export function Bar({ label, value, total, kind, text, depth = 0, hint = null, tag = null, more = "", rank }) {
+  const share = total ? Math.min(1, (value ?? 0) / total) : 0;
+  return html`
+    <div class="cdiag-bar-row" data-rank=${rank}>
+      <span class="cdiag-bar-name" style=${{ paddingLeft: `${Math.min(depth, 8) * 10}px` }}>
+        <${Term} text=${label} hint=${hint} />${tag}
+      </span>
+      <span class="cdiag-track"><span class=${`cdiag-part is-${kind}`} style=${{ width: `${100 * share}%` }}></span></span>
+      <span class="cdiag-bar-value">${text}</span>
+      ${more && html`<span class="cdiag-bar-more">${more}</span>`}
+    </div>`;
 }
 
 /**
- * What `build` makes of at most `MOST` items, and how many were left out.
+ * What `draw` makes of at most `MOST` items, and how many were left out.
  * @template Item
  * @param {Item[]} list
- * @param {(some: Item[]) => Child[]} build
- * @returns {Child[]}
+ * @param {(item: Item, at: number) => ComponentChild} draw
  */
-export function buildSome(list, build) {
-  const rest = list.length > MOST ? [makeDim(`and ${formatCount(list.length - MOST)} more`)] : [];
-  return [...build(list.slice(0, MOST)), ...rest];
+export function drawSome(list, draw) {
+  return html`${list.slice(0, MOST).map(draw)}${list.length > MOST && html`<${Dim}>and ${formatCount(list.length - MOST)} more<//>`}`;
+}
+
+/** @param {{name: string, heading: string, children: ComponentChild}} props */
+export function Section({ name, heading, children }) {
+  return html`<section class="cdiag-section" data-section=${name}><h3>${heading}</h3>${children}</section>`;
 }
 
 /**
- * @param {string} name
- * @param {string} heading
- * @param {Child[]} children
+ * A table in a frame that scrolls, also with the keyboard. `label` says what it shows, to be read aloud; columns in
+ * `numeric` are aligned to the right.
+ * @param {{label: string, name: string, heads: string[], numeric?: Set<number>, children: ComponentChild}} props
  */
-export function makeSection(name, heading, ...children) {
-  const node = make("section", "cdiag-section", make("h3", "", heading), ...children);
-  node.dataset.section = name;
-  return node;
+export function PlainTable({ label, name, heads, numeric, children }) {
+  return html`
+    <div class="cdiag-plain-frame" tabindex="0" role="region" aria-label=${label}>
+      <table class=${`cdiag-plain ${name}`}>
+        <thead><tr>${heads.map((head, i) => html`<th class=${numeric?.has(i) ? "is-number" : ""}>${head}</th>`)}</tr></thead>
+        <tbody>${children}</tbody>
+      </table>
+    </div>`;
 }
 
 /**
- * A table in a frame that scrolls, also with the keyboard.
- * @param {HTMLElement} table
- * @param {string} label what it shows, to be read aloud
+ * Where the plan has a finding, or that there is nothing to fix; nothing for any other finding.
+ * @param {{finding: Finding}} props
  */
-export function makeTableFrame(table, label) {
-  const frame = make("div", "cdiag-plain-frame", table);
-  frame.tabIndex = 0;
-  frame.setAttribute("role", "region");
-  frame.setAttribute("aria-label", label);
-  return frame;
-}
-
-/**
- * Where the plan has a finding, or that there is nothing to fix; null for any other finding.
- * @param {Finding} finding
- */
-export function makeFindingMark({ step, is_cost, is_expected }) {
-  if (step !== null) return makeMark("cdiag-mark is-step", `step ${formatCount(step)}`, "step");
-  if (is_cost) return makeMark("cdiag-mark", "compile time", "compile time");
-  return is_expected ? makeMark("cdiag-mark", "expected", "expected") : null;
-}
-
-/**
- * @param {string} className
- * @param {string} text
- * @param {string} word that the glossary explains
- */
-function makeMark(className, text, word) {
-  const mark = make("span", className, text);
-  setHint(mark, explain(word));
-  return mark;
+export function FindingMark({ finding: { step, is_cost, is_expected } }) {
+  const word = step !== null ? "step" : is_cost ? "compile time" : is_expected ? "expected" : null;
+  if (word === null) return null;
+  const text = step === null ? word : `step ${formatCount(step)}`;
+  return html`<span class=${step === null ? "cdiag-mark" : "cdiag-mark is-step"} data-hint=${explain(word)}>${text}</span>`;
 }
 
 /**

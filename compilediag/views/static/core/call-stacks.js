@@ -1,10 +1,11 @@
 // Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
-import { make, makeButton, setShown } from "./dom.js";
-import { setHint } from "./hints.js";
+import { useState } from "../vendor/hooks.js";
 import { formatAmount, formatFunction, formatPlace } from "./format.js";
+import { html } from "./view.js";
 /** @import { Store, Table } from "./store.js" */
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
+/** @typedef {{label: string, frames: Frame[]}} NamedStack */
 /** @typedef {{folded: string | null, frames: Frame[]}} Run consecutive frames that are shown together; `folded`: what a fold says of them; null if they are shown */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
@@ -86,14 +87,15 @@ export class CallStacks {
 
 /**
  * "model.py:30 forward": one frame, with the line's text if it is known.
- * @param {Frame} frame
+ * @param {{frame: Frame}} props
  */
-export function makeFrame(frame) {
-  const place = make("span", "cdiag-frame-place", formatPlace(frame.file, frame.line) ?? "?");
-  setHint(place, `${frame.file ?? "?"}:${frame.line ?? "?"}`);
-  const name = make("span", "cdiag-frame-name", frame.name ?? "?");
-  const code = frame.code === null ? null : make("code", "cdiag-frame-code", frame.code);
-  return make("div", "cdiag-frame-line", place, name, code);
+export function FrameLine({ frame: { file, line, name, code } }) {
+  return html`
+    <div class="cdiag-frame-line">
+      <span class="cdiag-frame-place" data-hint=${`${file ?? "?"}:${line ?? "?"}`}>${formatPlace(file, line) ?? "?"}</span>
+      <span class="cdiag-frame-name">${name ?? "?"}</span>
+      ${code !== null && html`<code class="cdiag-frame-code">${code}</code>`}
+    </div>`;
 }
 
 /**
@@ -101,7 +103,7 @@ export function makeFrame(frame) {
  * @param {Frame[]} frames
  * @param {number} [hosts] how many of the outermost frames belong to what runs the program
  */
-export function splitRuns(frames, hosts = 0) {
+function splitRuns(frames, hosts = 0) {
   /** @type {Run[]} */
   const runs = [];
   for (const [at, frame] of frames.entries()) {
@@ -114,36 +116,42 @@ export function splitRuns(frames, hosts = 0) {
 }
 
 /**
- * A run as elements; frames that are not the user's are shown on request.
- * @param {Run} run
+ * Frames, the outermost first; those that are not the user's are shown on request. `hosts` of the outermost belong to
+ * what runs the program.
+ * @param {{frames: Frame[], hosts?: number}} props
  */
-export function makeRun(run) {
-  if (!run.folded) return run.frames.map(makeFrame);
-  const hidden = make("div", "cdiag-frames-hidden", ...run.frames.map(makeFrame));
-  setShown(hidden, false);
-  const fold = makeButton("cdiag-fold", `… ${formatAmount(run.frames.length, "frame")} ${run.folded}`, () => {
-    setShown(hidden, hidden.hidden === true);
-    fold.setAttribute("aria-expanded", String(!hidden.hidden));
-  });
-  fold.setAttribute("aria-expanded", "false");
-  return [fold, hidden];
+export function Frames({ frames, hosts = 0 }) {
+  return splitRuns(frames, hosts).map((run, i) => (run.folded
+    ? html`<${HiddenFrames} key=${i} run=${run} />`
+    : run.frames.map((frame) => html`<${FrameLine} frame=${frame} />`)));
+}
+
+/** @param {{run: Run}} props */
+function HiddenFrames({ run: { frames, folded } }) {
+  const [isOpen, setOpen] = useState(false);
+  return html`
+    <button type="button" class="cdiag-fold" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
+      … ${formatAmount(frames.length, "frame")} ${folded}
+    </button>
+    ${isOpen && html`<div class="cdiag-frames-hidden">${frames.map((frame) => html`<${FrameLine} frame=${frame} />`)}</div>`}`;
 }
 
 /**
- * A whole stack, the outermost frame first.
- * @param {Frame[]} frames
+ * A whole stack.
+ * @param {{frames: Frame[]}} props
  */
-export function makeStack(frames) {
-  return make("div", "cdiag-stack", ...splitRuns(frames, countHostFrames(frames)).flatMap(makeRun));
+export function Stack({ frames }) {
+  return html`<div class="cdiag-stack"><${Frames} frames=${frames} hosts=${countHostFrames(frames)} /></div>`;
 }
 
 /**
- * A stack that is shown on request; null if it has no frames.
- * @param {string} label
- * @param {Frame[]} frames
+ * Stacks that are shown on request, without those that have no frames.
+ * @param {{stacks: NamedStack[]}} props
  */
-export function makeStackDetails(label, frames) {
-  if (!frames.length) return null;
-  const summary = make("summary", "", `${label}: ${formatAmount(frames.length, "frame")}`);
-  return make("details", "cdiag-words", summary, makeStack(frames));
+export function Stacks({ stacks }) {
+  return stacks.filter(({ frames }) => frames.length).map(({ label, frames }) => html`
+    <details class="cdiag-words" key=${label}>
+      <summary>${label}: ${formatAmount(frames.length, "frame")}</summary>
+      <${Stack} frames=${frames} />
+    </details>`);
 }

@@ -11,7 +11,7 @@ import { html } from "./view.js";
  * @param {CodeHighlighter} highlighter
  * @param {string} text
  */
-function colorLine(highlighter, text) {
+export function colorLine(highlighter, text) {
   const pieces = highlighter.colorLine(text);
   return pieces.map((piece) => (typeof piece === "string" ? piece : html`<span class=${piece.className}>${piece.textContent}</span>`));
 }

@@ -1,14 +1,15 @@
-// What the pages beside the dashboard share: a bar with the way back, a scrolled body, one painting per frame.
-import { make, makeButton } from "./dom.js";
+// What the pages beside the dashboard share: a bar with the way back, a scrolled body, one drawing per frame.
+import { make } from "./dom.js";
 import { Hints } from "./hints.js";
 import { followTheme } from "./theme.js";
-/** @import { Child } from "./dom.js" */
+import { draw, html } from "./view.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Trail } from "./place.js" */
 /** @import { Store } from "./store.js" */
 
 export class SidePage {
   /**
-   * A subclass paints itself in `paint()`, which calls `beginPaint()`; `name` is its class.
+   * A subclass describes itself in `describe()`; `name` is its class.
    * @param {HTMLElement} root
    * @param {Store} store
    * @param {Trail} trail
@@ -25,46 +26,43 @@ export class SidePage {
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", label);
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
-    this.status = make("span", "cdiag-title");
-    this.page = make("div", "cdiag-page");
-    this.page.tabIndex = -1;
+    this.view = make("div", "cdiag-view");
+    root.replaceChildren(this.view);
+    this.hints = new Hints(root);
     this.unfollow = followTheme(root, () => {});
-    /** @type {Hints | null} made with the first painting, after the page has its parts */
-    this.hints = null;
     this.listener = () => this.planPaint();
-  }
-
-  /**
-   * @param {string} title
-   * @param {Child[]} parts
-   */
-  makeBar(title, ...parts) {
-    const back = makeButton("cdiag-button", "dashboard", () => this.trail.go({ page: "dashboard" }));
-    return make("div", "cdiag-bar", make("h2", "", title), this.status, ...parts, back);
   }
 
   destroy() {
     this.store.listeners.delete(this.listener);
-    this.cancelPaint();
-    this.hints?.destroy();
-    this.unfollow();
-  }
-
-  cancelPaint() {
     if (this.painting !== null) cancelAnimationFrame(this.painting);
-    this.painting = null;
+    this.hints.destroy();
+    this.unfollow();
+    draw(this.view, null);
   }
 
   planPaint() {
     this.painting ??= requestAnimationFrame(() => this.paint());
   }
 
-  /** Notes that the painting has begun, and which patch it shows. */
-  beginPaint() {
+  /** Draws the page, and notes which patch it shows. */
+  paint() {
     this.painting = null;
-    this.hints ??= new Hints(this.root);
+    draw(this.view, this.describe());
     this.root.dataset.seq = String(this.store.seq ?? "");
   }
 
-  paint() {}
+  /** @returns {ComponentChild} */
+  describe() {
+    return null;
+  }
+}
+
+/** @param {{title: string, status: string, trail: Trail, children?: ComponentChild}} props */
+export function PageBar({ title, status, trail, children }) {
+  return html`
+    <div class="cdiag-bar">
+      <h2>${title}</h2><span class="cdiag-title">${status}</span>${children}
+      <button type="button" class="cdiag-button" onClick=${() => trail.go({ page: "dashboard" })}>dashboard</button>
+    </div>`;
 }

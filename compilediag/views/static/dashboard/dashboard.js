@@ -16,7 +16,7 @@ import { CallSiteTree } from "../tables/call-site-tree.js";
 import { tabName } from "../tables/columns.js";
 import { DashboardMemory } from "./dashboard-memory.js";
 import { DataTable } from "../tables/data-table.js";
-import { DetailPane } from "./detail-pane.js";
+import { DetailPane } from "../details/detail-pane.js";
 import { EndNotice } from "./end-notice.js";
 import { Exports } from "./export-menu.js";
 import { Filter } from "./filter.js";
@@ -24,7 +24,7 @@ import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
 import { PlanCard } from "../plan/plan-card.js";
 import { PrintTables } from "../tables/print-tables.js";
-import { ProvenanceView } from "./provenance-view.js";
+import { ProvenanceView } from "../details/provenance-view.js";
 import { HitBar, Hits, SearchBox } from "./search-box.js";
 import { hasRows, TabBar } from "./tab-bar.js";
 import { TabRows } from "../tables/tab-rows.js";
@@ -34,10 +34,10 @@ import { LARGE_SHARE, Totals } from "./totals.js";
 /** @import { Place } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { Choices } from "./dashboard-memory.js" */
-/** @import { Target } from "./detail-pane.js" */
+/** @import { Target } from "../details/detail-pane.js" */
 /** @import { Size } from "./header.js" */
 /** @import { Picked } from "../plan/plan-card.js" */
-/** @import { TracedGraph } from "./provenance-links.js" */
+/** @import { TracedGraph } from "../details/provenance-links.js" */
 /** @import { HitPlace } from "./search-box.js" */
 /** @import { TabCount } from "./tab-bar.js" */
 /** @import { Tab } from "../tables/tab-types" */

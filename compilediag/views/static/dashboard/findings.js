@@ -1,10 +1,10 @@
 // The findings that no step of the plan has: those with something to do, and one closed line with the others.
 import { useState } from "../vendor/hooks.js";
-import { makeFindingMark } from "../core/blocks.js";
+import { FindingMark } from "../core/blocks.js";
 import { ExampleView } from "../core/code.js";
 import { formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Link, Prose } from "../core/text.js";
-import { Held, html } from "../core/view.js";
+import { html } from "../core/view.js";
 /** @import { Finding } from "../core/page-types" */
 /** @import { Place } from "../core/types" */
 /** @import { Store } from "../core/store.js" */
@@ -93,10 +93,9 @@ function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
   const seconds = findings.reduce((sum, each) => sum + each.seconds_recoverable, 0);
   const event = finding.evidence.find((id) => store.table("recompiles").byId(id));
   const docs = store.torchDocs[finding.rule];
-  const mark = makeFindingMark(finding);
   return html`<li class=${isLater ? "is-later" : ""}>
     <${Title} finding=${finding} picked=${picked} onPick=${() => onPick(all)}>
-      ${number > 0 && html`<span class="cdiag-rank">${formatCount(number)}</span>`} ${mark && html`<${Held} node=${mark} />`}
+      ${number > 0 && html`<span class="cdiag-rank">${formatCount(number)}</span>`} <${FindingMark} finding=${finding} />
       <span class="cdiag-finding-title"><${Prose} text=${finding.title} /></span>
       ${seconds > 0 && html`<span class="cdiag-finding-lost">can save ${formatSeconds(seconds)}</span>`}
     <//>

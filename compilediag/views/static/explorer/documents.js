@@ -131,13 +131,3 @@ export class Documents {
     return this.store.findings.filter((finding) => finding.evidence.some((event) => events.has(event)));
   }
 }
-
-/**
- * A short name for a guard in the grid: A, B, ... Z, AA, ...
- * @param {number} at
- * @returns {string}
- */
-export function guardTag(at) {
-  const letter = String.fromCharCode(65 + (at % 26));
-  return at < 26 ? letter : guardTag(Math.floor(at / 26) - 1) + letter;
-}

@@ -1,21 +1,18 @@
 // The blocks that the explorer's pages share.
-import { makeFindingMark, makeTableFrame } from "../core/blocks.js";
-import { make, makeButton, makeProse } from "../core/dom.js";
+import { FindingMark } from "../core/blocks.js";
 import { formatCode, formatPlace, MISSING, oneLine } from "../core/format.js";
 import { explain } from "../core/glossary.js";
-import { makeTerm } from "../core/hints.js";
-/** @import { Child } from "../core/dom.js" */
+import { Prose, Term } from "../core/text.js";
+import { html } from "../core/view.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Finding } from "../core/page-types" */
 /** @import { FunctionContext, FunctionDocument, RecompileLine } from "./document-types" */
 
 export const WIDEST = 120; // characters of a name or value
 
-/**
- * @param {string} heading
- * @param {Child[]} children
- */
-export function makePageSection(heading, ...children) {
-  return make("section", "cdiag-section", make("h3", "", heading), ...children);
+/** @param {{heading: string, children: ComponentChild}} props */
+export function PageSection({ heading, children }) {
+  return html`<section class="cdiag-section"><h3>${heading}</h3>${children}</section>`;
 }
 
 /**
@@ -29,70 +26,75 @@ export function functionName({ function: name, file, line }) {
 
 /**
  * "k: 1 → 2" of a recompile.
- * @param {FunctionDocument} found
- * @param {RecompileLine} row
+ * @param {{found: FunctionDocument, row: RecompileLine}} props
  */
-export function makeChange(found, row) {
-  const name = found.guards[row.guard ?? -1]?.name ?? "a guard";
-  const [before, after] = [row.expected, row.now];
-  if (before === null && after === null) return make("code", "", oneLine(name, WIDEST));
-  const values = `${oneLine(before ?? MISSING, WIDEST)} → ${oneLine(after ?? MISSING, WIDEST)}`;
-  return make("code", "", make("strong", "", oneLine(name, WIDEST)), `: ${values}`);
+export function Change({ found, row }) {
+  const name = oneLine(found.guards[row.guard ?? -1]?.name ?? "a guard", WIDEST);
+  if (row.expected === null && row.now === null) return html`<code>${name}</code>`;
+  const [before, after] = [row.expected, row.now].map((value) => oneLine(value ?? MISSING, WIDEST));
+  return html`<code><strong>${name}</strong>: ${before} → ${after}</code>`;
 }
 
 /**
- * A finding with its advice; it opens its guard.
- * @param {FunctionContext} context
- * @param {Finding} finding
+ * Findings with their advice; each opens its guard.
+ * @param {{context: FunctionContext, findings: Finding[]}} props
  */
-export function makeFinding({ documents, go }, finding) {
-  const title = make("span", "cdiag-finding-title", finding.title);
-  const button = makeButton("cdiag-finding", "", () => go(documents.resolve({ events: finding.evidence })));
-  button.append(make("span", "cdiag-finding-top", makeFindingMark(finding), title));
-  button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
-  button.dataset.key = `finding ${finding.title}`;
-  return make("div", "cdiag-finding-box", button);
+export function Findings({ context: { documents, go }, findings }) {
+  return findings.map((finding) => html`
+    <div class="cdiag-finding-box" key=${finding.id}>
+      <button type="button" class="cdiag-finding" onClick=${() => go(documents.resolve({ events: finding.evidence }))}>
+        <span class="cdiag-finding-top"><${FindingMark} finding=${finding} /><span class="cdiag-finding-title">${finding.title}</span></span>
+        <span class="cdiag-advice"><${Prose} text=${finding.suggestion ?? ""} /></span>
+      </button>
+    </div>`);
 }
 
 /**
  * The kinds of a guard, each with what it checks.
- * @param {string[]} kinds
+ * @param {{kinds: string[]}} props
  */
-export function makeKinds(kinds) {
-  return make("span", "", ...kinds.flatMap((kind, i) => [i ? ", " : "", makeTerm(formatCode(kind), explain(kind))]));
+export function Kinds({ kinds }) {
+  return html`<span>${kinds.map((kind, i) => html`${i ? ", " : ""}<${Term} text=${formatCode(kind)} hint=${explain(kind)} />`)}</span>`;
 }
 
 /**
- * A table; the columns in `numeric` are aligned to the right.
- * @param {string} name
- * @param {string} label what it shows, to be read aloud
- * @param {string[]} heads
- * @param {Child[][]} rows
- * @param {Set<number>} numeric
+ * A guard as a button that opens it.
+ * @param {{context: FunctionContext, at: number}} props
  */
-export function makePlainTable(name, label, heads, rows, numeric) {
-  /**
-   * @param {"th" | "td"} tag
-   * @param {Child} content
-   * @param {number} i
-   */
-  const makeCell = (tag, content, i) => {
-    const node = make(tag, numeric.has(i) ? "is-number" : "", content);
-    node.dataset.column = heads[i];
-    return node;
-  };
-  const head = make("thead", "", make("tr", "", ...heads.map((text, i) => makeCell("th", text, i))));
-  const lines = rows.map((row) => make("tr", "", ...row.map((content, i) => makeCell("td", content, i))));
-  const table = make("table", `cdiag-plain ${name}`, head, make("tbody", "", ...lines));
-  return makeTableFrame(table, label);
+export function GuardLink({ context: { found, go, id }, at }) {
+  const { key, name } = found.guards[at];
+  return html`
+    <button type="button" class="cdiag-guard-link" data-key=${`guard ${key}`} onClick=${() => go({ function: id, guard: key })}>
+      <${Tag} guard=${at} /><code>${oneLine(name, WIDEST)}</code>
+    </button>`;
 }
 
 /**
- * A link that leads one step up, to the function.
- * @param {FunctionContext} context
+ * A short name for a guard: A, B, ... Z, AA, ...
+ * @param {{guard: number}} props
  */
-export function makeUpLink({ found, go, id }) {
-  const up = makeButton("cdiag-link cdiag-up", `‹ ${functionName(found)}`, () => go({ function: id }));
-  up.dataset.key = "up";
-  return up;
+export function Tag({ guard }) {
+  return html`<span class="cdiag-tagged">${nameTag(guard)}</span>`;
+}
+
+/**
+ * @param {number} at
+ * @returns {string}
+ */
+function nameTag(at) {
+  const letter = String.fromCharCode(65 + (at % 26));
+  return at < 26 ? letter : nameTag(Math.floor(at / 26) - 1) + letter;
+}
+
+/**
+ * The head of a guard's or a tree's page, with a link one step up, to the function.
+ * @param {{context: FunctionContext, title: ComponentChild, children: ComponentChild}} props
+ */
+export function PageHead({ context: { found, go, id }, title, children }) {
+  return html`
+    <div class="cdiag-page-head">
+      <button type="button" class="cdiag-link cdiag-up" onClick=${() => go({ function: id })}>‹ ${functionName(found)}</button>
+      <h2 class="cdiag-page-title">${title}</h2>
+      <p class="cdiag-dim">${children}</p>
+    </div>`;
 }

@@ -1,18 +1,21 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
-import { make, makeSearch, setText } from "../core/dom.js";
-import { SidePage } from "../core/side-page.js";
+import { targetOf } from "../core/dom.js";
+import { PageBar, SidePage } from "../core/side-page.js";
+import { html } from "../core/view.js";
+import { useMemo } from "../vendor/hooks.js";
 import { Documents } from "./documents.js";
 import { FunctionList } from "./function-list.js";
-import { makeFunctionPage } from "./function-page.js";
-import { makeGuardPage } from "./guard-page.js";
+import { FunctionPage } from "./function-page.js";
+import { GuardPage } from "./guard-page.js";
 import { GuardTreePage } from "./guard-tree-page.js";
 /** @import { Place } from "../core/types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
-/** @import { FunctionContext, FunctionDocument } from "./document-types" */
+/** @import { FunctionContext } from "./document-types" */
 
 const UNKNOWN = "This place is not, or no longer, in the session.";
 const LEAN = "detail=lean: of older entries only the first failing guard is known";
+const SEARCH = "search functions and guards";
 
 export class Explorer extends SidePage {
   /**
@@ -25,17 +28,8 @@ export class Explorer extends SidePage {
     this.documents = new Documents(store);
     /** @type {Place} */
     this.place = {};
+    this.query = "";
     this.takesFocus = false;
-    /** @type {GuardTreePage | null} */
-    this.tree = null;
-    /** @type {unknown[] | null} what was painted last */
-    this.shape = null;
-    const label = "search functions and guards";
-    this.search = makeSearch(label, label, () => this.list.setQuery(this.search.value));
-    this.list = new FunctionList((id) => this.go({ function: id }));
-    this.page.addEventListener("keydown", (event) => this.onKey(event));
-    const bar = this.makeBar("Guard failures", this.search);
-    this.root.replaceChildren(bar, make("div", "cdiag-explore", this.list.node, this.page));
   }
 
   /**
@@ -50,19 +44,37 @@ export class Explorer extends SidePage {
   /** @param {Place} place */
   goTo(place) {
     this.place = place;
-    this.shape = null;
     this.paint();
-    if (this.takesFocus) this.page.focus({ preventScroll: true });
+    if (this.takesFocus) this.focus(".cdiag-page");
     this.takesFocus = false;
   }
 
-  paint() {
-    this.beginPaint();
-    this.documents.refresh();
-    this.place = this.documents.resolve(this.place);
-    this.list.paint(this.documents.ranked, this.place.function);
-    setText(this.status, this.describeStatus());
-    this.paintPage();
+  /** @param {string} selector */
+  focus(selector) {
+    /** @type {HTMLElement | null} */
+    const node = this.root.querySelector(selector);
+    node?.focus({ preventScroll: true });
+  }
+
+  describe() {
+    const { documents, query, trail } = this;
+    documents.refresh();
+    this.place = documents.resolve(this.place);
+    /** @param {Event} event */
+    const search = (event) => {
+      this.query = /** @type {HTMLInputElement} */ (targetOf(event)).value;
+      this.paint();
+    };
+    return html`
+      <${PageBar} title="Guard failures" status=${this.describeStatus()} trail=${trail}>
+        <input type="search" class="cdiag-search" placeholder=${SEARCH} aria-label=${SEARCH} spellcheck=${false} value=${query} onInput=${search} />
+      <//>
+      <div class="cdiag-explore">
+        <${FunctionList} ranked=${documents.ranked} open=${this.place.function} query=${query} onOpen=${(/** @type {number} */ id) => this.go({ function: id })} />
+        <div class="cdiag-page" tabindex="-1" key=${JSON.stringify(this.place)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => this.onKey(event)}>
+          ${this.describePage()}
+        </div>
+      </div>`;
   }
 
   describeStatus() {
@@ -72,58 +84,14 @@ export class Explorer extends SidePage {
     return meta.detail === "lean" ? LEAN : "";
   }
 
-  /** Paints the page again if what it shows has changed, and keeps the reader's position on it. */
-  paintPage() {
-    const { place, documents } = this;
+  describePage() {
+    const { place, documents, store } = this;
     const found = documents.byId(place.function);
-    const shape = [found, place, this.store.findings, documents.trees.version];
-    const before = this.shape;
-    if (before && shape.every((part, i) => part === before[i])) return;
-    this.shape = shape;
-    const focused = this.focusedKey();
-    const scrolled = [this.page.scrollTop, this.findGrid()?.scrollTop ?? 0];
-    this.page.replaceChildren(...this.makeParts(found));
-    if (before?.[1] !== place) {
-      this.page.scrollTop = 0;
-      return;
-    }
-    this.page.scrollTop = scrolled[0];
-    const grid = this.findGrid();
-    if (grid) grid.scrollTop = scrolled[1];
-    if (focused) this.focusKey(focused);
-  }
-
-  findGrid() {
-    return this.page.querySelector(".cdiag-grid-frame");
-  }
-
-  /** The key of the element that has the focus, which an element has again after a painting. */
-  focusedKey() {
-    const { activeElement } = document;
-    return activeElement instanceof HTMLElement && this.page.contains(activeElement) ? activeElement.dataset.key : undefined;
-  }
-
-  /** @param {string} key */
-  focusKey(key) {
-    /** @type {HTMLElement | null} */
-    const element = this.page.querySelector(`[data-key="${CSS.escape(key)}"]`);
-    element?.focus({ preventScroll: true });
-  }
-
-  /** @param {FunctionDocument | null} found */
-  makeParts(found) {
-    const { place, documents } = this;
-    if (!documents.ranked.length) return [make("p", "cdiag-quiet", "nothing compiled so far")];
-    if (!found || place.function === undefined) return [make("p", "cdiag-quiet", UNKNOWN)];
+    if (!documents.ranked.length) return html`<p class="cdiag-quiet">nothing compiled so far</p>`;
+    if (!found || place.function === undefined) return html`<p class="cdiag-quiet">${UNKNOWN}</p>`;
     /** @type {FunctionContext} */
-    const context = { id: place.function, found, store: this.store, documents, go: (to) => this.go(to) };
-    if (place.guard !== undefined) {
-      const at = found.guards.findIndex((guard) => guard.key === place.guard);
-      return at < 0 ? [make("p", "cdiag-quiet", UNKNOWN)] : makeGuardPage(context, at);
-    }
-    if (place.tree === undefined) return makeFunctionPage(context);
-    this.tree = this.tree?.isOf(place) ? this.tree : new GuardTreePage(place);
-    return this.tree.make(context);
+    const context = { id: place.function, found, store, documents, go: (to) => this.go(to) };
+    return html`<${Page} context=${context} place=${place} />`;
   }
 
   /**
@@ -135,6 +103,22 @@ export class Explorer extends SidePage {
     event.stopPropagation();
     const { place } = this;
     if (place.guard !== undefined || place.tree !== undefined) this.go({ function: place.function });
-    else this.list.focus();
+    else this.focus('.cdiag-function[tabindex="0"]');
   }
+}
+
+/**
+ * A function, or a guard or a tree of it. It is described again only if what it shows has changed.
+ * @param {{context: FunctionContext, place: Place}} props
+ */
+function Page({ context, place: { guard, tree, other } }) {
+  const { found, store, documents } = context;
+  return useMemo(() => {
+    if (guard !== undefined) {
+      const at = found.guards.findIndex(({ key }) => key === guard);
+      return at < 0 ? html`<p class="cdiag-quiet">${UNKNOWN}</p>` : html`<${GuardPage} context=${context} at=${at} />`;
+    }
+    if (tree === undefined) return html`<${FunctionPage} context=${context} />`;
+    return html`<${GuardTreePage} context=${context} tree=${tree} other=${other} />`;
+  }, [found, store.findings, documents.trees.version]);
 }

@@ -1,32 +1,30 @@
 // The page of one function: its recompiles by entry, the guards that failed, its entries.
-import { joinKnown, whenKnown } from "../core/blocks.js";
-import { make, makeButton } from "../core/dom.js";
+import { joinKnown, PlainTable, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatClock, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
-import { guardTag } from "./documents.js";
-import { functionName, makeChange, makeFinding, makeKinds, makePageSection, makePlainTable, WIDEST } from "./explorer-blocks.js";
-import { makeGrid } from "./recompile-grid.js";
-/** @import { Child } from "../core/dom.js" */
+import { html } from "../core/view.js";
+import { Change, Findings, functionName, GuardLink, Kinds, PageSection } from "./explorer-blocks.js";
+import { RecompileGrid } from "./recompile-grid.js";
 /** @import { Entry, FunctionContext, FunctionDocument, Guard } from "./document-types" */
 
 const MOST_VALUES = 8;
 const ALONE = "failed alone: recompiles where some entry had no other failing guard";
+const GUARD_HEADS = ["guard", "kind", "failures", "failed alone", "lost", "values"];
 
-/** @param {FunctionContext} context */
-export function makeFunctionPage(context) {
+/** @param {{context: FunctionContext}} props */
+export function FunctionPage({ context }) {
   const { found, documents } = context;
-  const findings = documents.findingsOf(found, null).map((finding) => makeFinding(context, finding));
-  const guards = () => makePageSection("Guards that failed", makeGuardTable(context), make("p", "cdiag-dim", ALONE));
-  return [
-    makeHead(found),
-    ...findings,
-    ...(found.rows.length ? [makePageSection("Recompiles, and which guards failed in which entry", makeGrid(context))] : []),
-    ...(found.guards.length ? [guards()] : []),
-    makePageSection("Entries, in lookup order", ...makeEntryTable(context)),
-  ];
+  return html`
+    <${Head} found=${found} />
+    <${Findings} context=${context} findings=${documents.findingsOf(found, null)} />
+    ${found.rows.length > 0 && html`
+      <${PageSection} heading="Recompiles, and which guards failed in which entry"><${RecompileGrid} context=${context} /><//>`}
+    ${found.guards.length > 0 && html`
+      <${PageSection} heading="Guards that failed"><${Guards} context=${context} /><p class="cdiag-dim">${ALONE}</p><//>`}
+    <${PageSection} heading="Entries, in lookup order"><${Entries} context=${context} /><//>`;
 }
 
-/** @param {FunctionDocument} found */
-function makeHead(found) {
+/** @param {{found: FunctionDocument}} props */
+function Head({ found }) {
   const { once, eager } = found;
   const facts = joinKnown(
     formatAmount(found.compiles, "compile"),
@@ -35,28 +33,26 @@ function makeHead(found) {
     once?.count ? `${formatAmount(once.count, "entry", "entries")} called once, ${formatSeconds(once.seconds)}` : null,
     eager?.calls ? `${formatAmount(eager.calls, "call")} ran eagerly, ${formatSeconds(eager.total_s)}` : null,
   );
-  const title = make("h2", "cdiag-page-title", functionName(found));
-  if (found.file) title.title = found.file;
-  return make("div", "cdiag-page-head", title, make("p", "cdiag-dim", facts));
+  return html`
+    <div class="cdiag-page-head">
+      <h2 class="cdiag-page-title" title=${found.file}>${functionName(found)}</h2><p class="cdiag-dim">${facts}</p>
+    </div>`;
 }
 
-/** @param {FunctionContext} context */
-function makeGuardTable({ found, go, id }) {
-  const rows = found.guards.map((guard, at) => {
-    const open = makeButton("cdiag-guard-link", "", () => go({ function: id, guard: guard.key }));
-    open.append(make("span", "cdiag-tagged", guardTag(at)), make("code", "", oneLine(guard.name, WIDEST)));
-    open.dataset.key = `guard ${guard.key}`;
-    return [
-      open,
-      makeKinds(guard.kinds),
-      formatCount(guard.recompiles),
-      formatCount(guard.alone),
-      formatSeconds(guard.lost_s),
-      listValues(guard),
-    ];
-  });
-  const heads = ["guard", "kind", "failures", "failed alone", "lost", "values"];
-  return makePlainTable("cdiag-guards", "guards", heads, rows, new Set([2, 3, 4]));
+/** @param {{context: FunctionContext}} props */
+function Guards({ context }) {
+  return html`
+    <${PlainTable} name="cdiag-guards" label="guards" heads=${GUARD_HEADS} numeric=${new Set([2, 3, 4])}>
+      ${context.found.guards.map((guard, at) => html`
+        <tr key=${guard.key}>
+          <td><${GuardLink} context=${context} at=${at} /></td>
+          <td><${Kinds} kinds=${guard.kinds} /></td>
+          <td class="is-number">${formatCount(guard.recompiles)}</td>
+          <td class="is-number">${formatCount(guard.alone)}</td>
+          <td class="is-number">${formatSeconds(guard.lost_s)}</td>
+          <td>${listValues(guard)}</td>
+        </tr>`)}
+    <//>`;
 }
 
 /** @param {Guard} guard */
@@ -66,30 +62,36 @@ function listValues(guard) {
   return (rest > 0 ? `${shown} and ${formatCount(rest)} more` : shown) || MISSING;
 }
 
-/** @param {FunctionContext} context */
-function makeEntryTable(context) {
+/** @param {{context: FunctionContext}} props */
+function Entries({ context }) {
   const { found } = context;
   /** @param {Entry} entry */
   const orderOf = (entry) => entry.order ?? Infinity;
   const entries = [...found.entries].sort((a, b) => orderOf(a) - orderOf(b) || (b.time ?? 0) - (a.time ?? 0));
   const calls = callColumns(found);
-  const rows = entries.map((entry) => [
-    formatCount(entry.order),
-    make("code", "", entry.compile_id),
-    entry.time === null ? "before the watch" : formatClock(entry.time),
-    explainEntry(found, entry),
-    formatSeconds(entry.seconds),
-    formatMicroseconds(entry.guard_latency_us),
-    makeTreeLink(context, entry) ?? formatCount(entry.guard_count),
-    ...calls.map(([, writeCell]) => writeCell(entry)),
-    listFailures(found, entry),
-  ]);
   const callHeads = calls.map(([head]) => head);
   const heads = ["position", "entry", "compiled", "reason", "cost", "guard check", "tree", ...callHeads, "failed here"];
+  const numeric = new Set([0, 4, 5, 6, ...calls.map((_, at) => 7 + at)]);
   const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
   const note = `Positions are those of the last recompile: a hit moves its entry to the front. ${describeCalls(found)}${omitted}`;
-  const numeric = new Set([0, 4, 5, 6, ...calls.map((_, at) => 7 + at)]);
-  return [makePlainTable("cdiag-entries", "cache entries", heads, rows, numeric), make("p", "cdiag-dim", note)];
+  return html`
+    <${PlainTable} name="cdiag-entries" label="cache entries" heads=${heads} numeric=${numeric}>
+      ${entries.map((entry) => {
+        const cells = [
+          formatCount(entry.order),
+          html`<code>${entry.compile_id}</code>`,
+          entry.time === null ? "before the watch" : formatClock(entry.time),
+          html`<${Reason} found=${found} entry=${entry} />`,
+          formatSeconds(entry.seconds),
+          formatMicroseconds(entry.guard_latency_us),
+          html`<${TreeLink} context=${context} entry=${entry} />`,
+          ...calls.map(([, writeCell]) => writeCell(entry)),
+          listFailures(found, entry),
+        ];
+        return html`<tr>${cells.map((cell, i) => html`<td class=${numeric.has(i) ? "is-number" : ""} data-column=${heads[i]}>${cell}</td>`)}</tr>`;
+      })}
+    <//>
+    <p class="cdiag-dim">${note}</p>`;
 }
 
 /**
@@ -122,36 +124,31 @@ function describeCalls({ eager }) {
 
 /**
  * Why an entry was compiled.
- * @param {FunctionDocument} found
- * @param {Entry} entry
+ * @param {{found: FunctionDocument, entry: Entry}} props
  */
-function explainEntry(found, entry) {
+function Reason({ found, entry }) {
   if (entry.made_at === null) return entry.event === null ? MISSING : "first";
-  return makeChange(found, found.rows[entry.made_at]);
+  return html`<${Change} found=${found} row=${found.rows[entry.made_at]} />`;
 }
 
-/**
- * @param {FunctionContext} context
- * @param {Entry} entry
- */
-function makeTreeLink({ documents, go, id }, entry) {
-  const { tree } = entry;
-  if (tree === null || !documents.trees.get(tree)) return null;
-  const link = makeButton("cdiag-link", formatAmount(entry.guard_count, "guard"), () => go({ function: id, tree }));
-  link.dataset.key = `tree ${tree}`;
-  return link;
+/** @param {{context: FunctionContext, entry: Entry}} props */
+function TreeLink({ context: { documents, go, id }, entry: { tree, guard_count } }) {
+  if (tree === null || !documents.trees.get(tree)) return formatCount(guard_count);
+  return html`
+    <button type="button" class="cdiag-link" data-key=${`tree ${tree}`} onClick=${() => go({ function: id, tree })}>
+      ${formatAmount(guard_count, "guard")}
+    </button>`;
 }
 
 /**
  * How often each guard failed in an entry: recompiles, and torch's own count where it is higher.
  * @param {FunctionDocument} found
  * @param {Entry} entry
- * @returns {Child}
  */
 function listFailures(found, entry) {
   const failures = entry.failed.map(([guard, times, count]) => {
     const more = count !== null && count > times ? ` (torch's counter: ${formatCount(count)})` : "";
     return `${found.guards[guard].name} ${formatTimes(times)}${more}`;
   });
-  return failures.length ? make("span", "", oneLine(failures.join(" · "), 300)) : MISSING;
+  return failures.length ? oneLine(failures.join(" · "), 300) : MISSING;
 }

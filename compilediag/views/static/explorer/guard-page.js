@@ -1,118 +1,82 @@
 // The page of one guard: its values over time, the user's line that it comes from, what failed with it, what to change.
-import { joinKnown, whenKnown } from "../core/blocks.js";
-import { make, makeButton } from "../core/dom.js";
-import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
-import { guardTag } from "./documents.js";
-import { makeFinding, makeKinds, makePageSection, makePlainTable, makeUpLink, WIDEST } from "./explorer-blocks.js";
-import { drawValues } from "./value-plot.js";
+import { joinKnown, PlainTable, whenKnown } from "../core/blocks.js";
+import { formatAmount, formatCount, formatPlace, formatSeconds } from "../core/format.js";
+import { html } from "../core/view.js";
+import { Findings, GuardLink, Kinds, PageHead, PageSection, Tag } from "./explorer-blocks.js";
+import { ValuePlot } from "./value-plot.js";
 /** @import { FunctionContext, Guard } from "./document-types" */
 
 const LONGEST = 2000; // characters of one text
 const NO_LINE = "No line of your code needs this guard: it belongs to an argument, or to torch itself.";
 
-/**
- * @param {FunctionContext} context
- * @param {number} at
- */
-export function makeGuardPage(context, at) {
+/** @param {{context: FunctionContext, at: number}} props */
+export function GuardPage({ context, at }) {
   const { found, documents, store } = context;
   const guard = found.guards[at];
-  const findings = documents.findingsOf(found, at).map((finding) => makeFinding(context, finding));
-  const parts = [
-    makeGuardHead(context, at),
-    whenKnown(guard.verdict, (verdict) => make("p", "cdiag-verdict", verdict)),
-    guard.points.length ? makePageSection("Values over time", drawValues(found, guard)) : null,
-    guard.with.length ? makePageSection("Failed together with", makeCompanions(context, guard)) : null,
-    findings.length ? makePageSection("What to change", ...findings) : null,
-    makePageSection("Your code", ...makeUserCode(guard, store.meta.redacted === true)),
-    makePageSection("What torch checks", ...makeChecks(guard)),
-  ];
-  return parts.filter((part) => part !== null);
-}
-
-/**
- * @param {FunctionContext} context
- * @param {number} at
- */
-function makeGuardHead(context, at) {
-  const { found } = context;
-  const guard = found.guards[at];
+  const findings = documents.findingsOf(found, at);
   const facts = joinKnown(
     `failed in ${formatCount(guard.recompiles)} of ${formatAmount(found.recompiles, "recompile")}`,
     whenKnown(guard.lost_s, (seconds) => `${formatSeconds(seconds)} lost where it was the reason`),
   );
-  const title = make("h2", "cdiag-page-title", make("span", "cdiag-tagged", guardTag(at)), make("code", "", guard.name));
-  return make("div", "cdiag-page-head", makeUpLink(context), title, make("p", "cdiag-dim", makeKinds(guard.kinds), ` · ${facts}`));
+  return html`
+    <${PageHead} context=${context} title=${html`<${Tag} guard=${at} /><code>${guard.name}</code>`}><${Kinds} kinds=${guard.kinds} /> · ${facts}<//>
+    ${guard.verdict !== null && html`<p class="cdiag-verdict">${guard.verdict}</p>`}
+    ${guard.points.length > 0 && html`<${PageSection} heading="Values over time"><${ValuePlot} found=${found} guard=${guard} /><//>`}
+    ${guard.with.length > 0 && html`
+      <${PageSection} heading="Failed together with"><${Companions} context=${context} guard=${guard} /><//>`}
+    ${findings.length > 0 && html`<${PageSection} heading="What to change"><${Findings} context=${context} findings=${findings} /><//>`}
+    <${PageSection} heading="Your code"><${UserCode} guard=${guard} isRedacted=${store.meta.redacted === true} /><//>
+    <${PageSection} heading="What torch checks">
+      ${guard.texts.map((text) => html`<pre class="cdiag-code">${clip(text)}</pre>`)}
+      ${guard.texts.length === 0 && html`<p class="cdiag-dim">not recorded</p>`}
+      ${guard.hint && html`<p class="cdiag-dim">torch's hint: ${clip(guard.hint)}</p>`}
+    <//>`;
 }
 
 /**
  * The guards that failed with this one.
- * @param {FunctionContext} context
- * @param {Guard} guard
+ * @param {{context: FunctionContext, guard: Guard}} props
  */
-function makeCompanions({ found, go, id }, guard) {
-  const rows = guard.with.map(([at, times]) => {
-    const other = found.guards[at];
-    const link = makeButton("cdiag-guard-link", "", () => go({ function: id, guard: other.key }));
-    link.append(make("span", "cdiag-tagged", guardTag(at)), make("code", "", oneLine(other.name, WIDEST)));
-    link.dataset.key = `guard ${other.key}`;
-    return [link, makeKinds(other.kinds), `${formatCount(times)} of ${formatCount(guard.recompiles)}`];
-  });
-  return makePlainTable("cdiag-guards", "guards that fail together", ["guard", "kind", "recompiles"], rows, new Set([2]));
+function Companions({ context, guard }) {
+  const heads = ["guard", "kind", "recompiles"];
+  return html`
+    <${PlainTable} name="cdiag-guards" label="guards that fail together" heads=${heads} numeric=${new Set([2])}>
+      ${guard.with.map(([at, times]) => html`
+        <tr>
+          <td><${GuardLink} context=${context} at=${at} /></td>
+          <td><${Kinds} kinds=${context.found.guards[at].kinds} /></td>
+          <td class="is-number">${formatCount(times)} of ${formatCount(guard.recompiles)}</td>
+        </tr>`)}
+    <//>`;
 }
 
 /**
  * The user's line with the lines around it where they are certain; else the line; else where it comes from.
- * @param {Guard} guard
- * @param {boolean} isRedacted
- * @returns {HTMLElement[]}
+ * @param {{guard: Guard, isRedacted: boolean}} props
  */
-function makeUserCode(guard, isRedacted) {
+function UserCode({ guard, isRedacted }) {
   const place = formatPlace(guard.user_file, guard.user_line);
-  if (isRedacted) return [make("p", "cdiag-dim", place ? `${place} (a redacted report has no code)` : "redacted")];
-  /** @type {HTMLElement[]} */
-  const parts = [];
-  if (place) {
-    const line = make("p", "cdiag-dim", place);
-    line.title = `${guard.user_file}:${guard.user_line}`;
-    parts.push(line);
-  }
-  if (guard.around) parts.push(makeCodeAround(guard.around, guard.user_line));
-  else if (guard.user_code) parts.push(make("pre", "cdiag-code", clip(guard.user_code)));
-  if (!parts.length) parts.push(make("p", "cdiag-dim", NO_LINE));
-  if (guard.framework) parts.push(makeFold(`comes from torch's own ${guard.framework}`, guard.framework_code ?? ""));
-  if (guard.stack) parts.push(makeFold("call stack", guard.stack));
-  return parts;
+  if (isRedacted) return html`<p class="cdiag-dim">${place ? `${place} (a redacted report has no code)` : "redacted"}</p>`;
+  return html`
+    ${place && html`<p class="cdiag-dim" title=${`${guard.user_file}:${guard.user_line}`}>${place}</p>`}
+    ${guard.around ? html`<${CodeAround} around=${guard.around} line=${guard.user_line} />` : guard.user_code && html`<pre class="cdiag-code">${clip(guard.user_code)}</pre>`}
+    ${!place && !guard.around && !guard.user_code && html`<p class="cdiag-dim">${NO_LINE}</p>`}
+    ${guard.framework && html`<${Words} heading=${`comes from torch's own ${guard.framework}`} text=${guard.framework_code ?? ""} />`}
+    ${guard.stack && html`<${Words} heading="call stack" text=${guard.stack} />`}`;
 }
 
-/**
- * @param {[number: number, text: string][]} around
- * @param {number | null} userLine
- */
-function makeCodeAround(around, userLine) {
-  const width = String(around[around.length - 1]?.[0] ?? "").length;
-  const lines = around.map(([number, text]) => {
-    const isIt = number === userLine;
-    const label = make("span", "cdiag-code-number", `${isIt ? "▸" : " "}${String(number).padStart(width)}  `);
-    return make("span", isIt ? "cdiag-code-line is-it" : "cdiag-code-line", label, `${text}\n`);
-  });
-  return make("pre", "cdiag-code cdiag-around", ...lines);
+/** @param {{around: [number: number, text: string][], line: number | null}} props */
+function CodeAround({ around, line }) {
+  const width = String(around.at(-1)?.[0] ?? "").length;
+  return html`
+    <pre class="cdiag-code cdiag-around">${around.map(([number, text]) => html`
+      <span class=${number === line ? "cdiag-code-line is-it" : "cdiag-code-line"}><span class="cdiag-code-number">${
+        `${number === line ? "▸" : " "}${String(number).padStart(width)}  `}</span>${`${text}\n`}</span>`)}</pre>`;
 }
 
-/** @param {Guard} guard */
-function makeChecks(guard) {
-  const texts = guard.texts.map((text) => make("pre", "cdiag-code", clip(text)));
-  const hint = guard.hint ? [make("p", "cdiag-dim", `torch's hint: ${clip(guard.hint)}`)] : [];
-  return texts.length ? [...texts, ...hint] : [make("p", "cdiag-dim", "not recorded"), ...hint];
-}
-
-/**
- * @param {string} heading
- * @param {string} text
- */
-function makeFold(heading, text) {
-  const body = text ? make("pre", "cdiag-code", clip(text)) : null;
-  return make("details", "cdiag-words", make("summary", "", heading), body);
+/** @param {{heading: string, text: string}} props */
+function Words({ heading, text }) {
+  return html`<details class="cdiag-words"><summary>${heading}</summary>${text && html`<pre class="cdiag-code">${clip(text)}</pre>`}</details>`;
 }
 
 /** @param {string} text */

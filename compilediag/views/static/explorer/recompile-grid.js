@@ -1,128 +1,109 @@
 // Recompiles x entries: a line per recompile, a column per entry, in a cell the guards that failed. Arrow keys move in it.
-import { make, makeButton, targetOf } from "../core/dom.js";
+import { useRef, useState } from "../vendor/hooks.js";
+import { targetOf } from "../core/dom.js";
 import { formatAmount, formatClock, formatCount, formatSeconds, MISSING } from "../core/format.js";
-import { guardTag } from "./documents.js";
-import { makeChange } from "./explorer-blocks.js";
-/** @import { Child } from "../core/dom.js" */
+import { html } from "../core/view.js";
+import { Change, Tag } from "./explorer-blocks.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Failure, FunctionContext, RecompileLine } from "./document-types" */
-
-/** @typedef {{row: RecompileLine, at: number}} NumberedLine */
 
 const MOST_ROWS = 40; // recompiles shown at first, the latest
 const MOST_TAGS = 4; // guards named in one cell
+const HEADS = ["recompile", "time", "change", "lost"];
 
 /**
  * The grid of a function, the latest recompiles only at first.
- * @param {FunctionContext} context
+ * @param {{context: FunctionContext}} props
  */
-export function makeGrid(context) {
+export function RecompileGrid({ context }) {
   const { found } = context;
-  const frame = make("div", "cdiag-grid-frame");
-  /** @param {NumberedLine[]} rows */
-  const show = (rows) => frame.replaceChildren(makeTable(context, rows));
-  const all = found.rows.map((row, at) => ({ row, at }));
-  const foot = make("p", "cdiag-dim", make("span", "cdiag-closest-key", "◆"), " the entry with the fewest failing guards");
-  const node = make("div", "", frame, foot);
-  frame.addEventListener("keydown", (event) => onGridKey(event, frame));
-  show(all.slice(-MOST_ROWS));
-  if (all.length > MOST_ROWS) {
-    const more = makeButton("cdiag-link", `show all ${formatAmount(all.length, "recompile")}`, () => {
-      show(all);
-      more.remove();
-    });
-    more.dataset.key = "all recompiles";
-    node.append(more);
-  }
-  if (found.recompiles > all.length) {
-    foot.append(` · the last ${formatCount(all.length)} of ${formatAmount(found.recompiles, "recompile")}`);
-  }
-  return node;
-}
-
-/**
- * @param {FunctionContext} context
- * @param {NumberedLine[]} rows
- */
-function makeTable(context, rows) {
-  const { found } = context;
-  const named = new Set(rows.flatMap(({ row }) => [...row.cells.map(([entry]) => entry), row.closest]));
+  const [showsAll, setShowsAll] = useState(false);
+  const [stop, setStop] = useState(/** @type {string | null} cell that is reached with Tab; null for the first */ (null));
+  const frame = useRef(/** @type {HTMLElement | null} */ (null));
+  const begin = showsAll ? 0 : Math.max(0, found.rows.length - MOST_ROWS);
+  const rows = found.rows.slice(begin);
+  const named = new Set(rows.flatMap((row) => [...row.cells.map(([entry]) => entry), row.closest]));
   const columns = found.entries.map((_, at) => at).filter((at) => named.has(at));
-  const heads = columns.map((at) => {
-    const head = make("th", "cdiag-entry-head", found.entries[at].compile_id);
-    head.scope = "col";
-    return head;
-  });
-  if (rows.some(({ row }) => row.others > 0)) {
-    const others = make("th", "cdiag-entry-head", "others");
-    others.scope = "col";
-    heads.push(others);
-  }
-  const lead = ["recompile", "time", "change", "lost"].map((text) => make("th", "", text));
-  const body = rows.map(({ row, at }) => makeLine(context, row, at, columns));
-  const table = make("table", "cdiag-grid", make("thead", "", make("tr", "", ...lead, ...heads)), make("tbody", "", ...body));
-  table.setAttribute("role", "grid");
-  table.setAttribute("aria-label", "recompiles by entry");
-  /** @type {HTMLElement | null} */
-  const first = table.querySelector("[data-cell]");
-  if (first) first.tabIndex = 0;
-  return table;
+  const hasOthers = rows.some((row) => row.others > 0);
+  const first = `${begin} change`;
+  const isStop = (/** @type {string} */ name) => name === (stop ?? first);
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const here = targetOf(event).closest("[data-cell]");
+    const step = STEPS[event.key];
+    if (!here || !step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = findNeighbor(here, step);
+    if (!next) return;
+    setStop(next.dataset.cell ?? null);
+    next.focus();
+  };
+  return html`
+    <div>
+      <div class="cdiag-grid-frame" ref=${frame} onKeyDown=${onKey}>
+        <table class="cdiag-grid" role="grid" aria-label="recompiles by entry">
+          <thead>
+            <tr>
+              ${HEADS.map((text) => html`<th>${text}</th>`)}
+              ${columns.map((at) => html`<th class="cdiag-entry-head" scope="col">${found.entries[at].compile_id}</th>`)}
+              ${hasOthers && html`<th class="cdiag-entry-head" scope="col">others</th>`}
+            </tr>
+          </thead>
+          <tbody>
+            ${rows.map((row, i) => html`
+              <${Line} key=${begin + i} context=${context} row=${row} at=${begin + i} columns=${columns} isStop=${isStop} />`)}
+          </tbody>
+        </table>
+      </div>
+      <p class="cdiag-dim"><span class="cdiag-closest-key">◆</span> the entry with the fewest failing guards${
+        found.recompiles > found.rows.length && ` · the last ${formatCount(found.rows.length)} of ${formatAmount(found.recompiles, "recompile")}`}</p>
+      ${begin > 0 && html`
+        <button type="button" class="cdiag-link" onClick=${() => setShowsAll(true)}>show all ${formatAmount(found.rows.length, "recompile")}</button>`}
+    </div>`;
 }
 
-/**
- * @param {FunctionContext} context
- * @param {RecompileLine} row
- * @param {number} at
- * @param {number[]} columns
- */
-function makeLine(context, row, at, columns) {
-  const { found } = context;
-  const tag = row.guard === null ? [] : [make("span", "cdiag-tagged", guardTag(row.guard))];
-  const change = makeCellButton(context, row.guard, `${at} change`, [...tag, makeChange(found, row)]);
-  const name = make("th", "", make("code", "", row.compile_id ?? MISSING));
-  name.scope = "row";
+/** @typedef {(name: string) => boolean} IsStop whether a cell is the one that is reached with Tab */
+
+/** @param {{context: FunctionContext, row: RecompileLine, at: number, columns: number[], isStop: IsStop}} props */
+function Line({ context, row, at, columns, isStop }) {
   const cells = new Map(row.cells);
-  return make(
-    "tr",
-    "",
-    name,
-    make("td", "cdiag-dim", formatClock(row.time)),
-    make("td", "cdiag-change-cell", change),
-    make("td", "is-number", formatSeconds(row.lost_s)),
-    ...columns.map((entry) => makeCell(context, row, at, entry, cells.get(entry))),
-    makeOthers(row),
-  );
+  const more = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only those with the fewest failing guards are analyzed`;
+  return html`
+    <tr>
+      <th scope="row"><code>${row.compile_id ?? MISSING}</code></th>
+      <td class="cdiag-dim">${formatClock(row.time)}</td>
+      <td class="cdiag-change-cell">
+        <${CellButton} context=${context} guard=${row.guard} name=${`${at} change`} isStop=${isStop}>
+          ${row.guard !== null && html`<${Tag} guard=${row.guard} />`}<${Change} found=${context.found} row=${row} />
+        <//>
+      </td>
+      <td class="is-number">${formatSeconds(row.lost_s)}</td>
+      ${columns.map((entry) => html`
+        <${Cell} key=${entry} context=${context} row=${row} at=${at} entry=${entry} failures=${cells.get(entry)} isStop=${isStop} />`)}
+      ${row.others > 0 && html`<td class="cdiag-cell cdiag-dim" title=${more}>+${formatCount(row.others)}</td>`}
+    </tr>`;
 }
 
 /**
- * The entries that were only counted.
- * @param {RecompileLine} row
+ * @param {{
+ *   context: FunctionContext, row: RecompileLine, at: number, entry: number, failures: Failure[] | undefined, isStop: IsStop
+ * }} props
  */
-function makeOthers(row) {
-  if (!row.others) return null;
-  const cell = make("td", "cdiag-cell cdiag-dim", `+${formatCount(row.others)}`);
-  cell.title = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only those with the fewest failing guards are analyzed`;
-  return cell;
-}
-
-/**
- * @param {FunctionContext} context
- * @param {RecompileLine} row
- * @param {number} at
- * @param {number} entry
- * @param {Failure[] | undefined} failures
- */
-function makeCell(context, row, at, entry, failures) {
+function Cell({ context, row, at, entry, failures, isStop }) {
   const isClosest = row.closest === entry;
-  if (!failures && !isClosest) return make("td", "cdiag-cell", "");
+  if (!failures && !isClosest) return html`<td class="cdiag-cell"></td>`;
   const guards = failures ?? [];
-  /** @type {Child[]} */
-  const tags = guards.slice(0, MOST_TAGS).map(([guard]) => make("span", "cdiag-tagged", guardTag(guard)));
-  if (isClosest) tags.unshift(make("span", "cdiag-closest-mark", "◆"));
-  if (guards.length > MOST_TAGS) tags.push(make("span", "cdiag-dim", `+${guards.length - MOST_TAGS}`));
-  const button = makeCellButton(context, guards[0]?.[0] ?? row.guard, `${at} ${entry}`, tags);
-  button.title = describeCell(context, row, entry, guards) + (isClosest ? " (fewest failing guards)" : "");
-  button.setAttribute("aria-label", `${button.textContent}: ${button.title}`);
-  return make("td", isClosest ? "cdiag-cell is-closest" : "cdiag-cell", button);
+  const title = describeCell(context, row, entry, guards) + (isClosest ? " (fewest failing guards)" : "");
+  const rest = guards.length - MOST_TAGS;
+  return html`
+    <td class=${isClosest ? "cdiag-cell is-closest" : "cdiag-cell"}>
+      <${CellButton} context=${context} guard=${guards[0]?.[0] ?? row.guard} name=${`${at} ${entry}`} title=${title} isStop=${isStop}>
+        ${isClosest && html`<span class="cdiag-closest-mark">◆</span>`}
+        ${guards.slice(0, MOST_TAGS).map(([guard]) => html`<${Tag} guard=${guard} />`)}
+        ${rest > 0 && html`<span class="cdiag-dim">+${rest}</span>`}
+      <//>
+    </td>`;
 }
 
 /**
@@ -139,43 +120,20 @@ function describeCell({ found }, row, entry, failures) {
 }
 
 /**
- * A button of the grid that opens a guard; arrow keys move to it.
- * @param {FunctionContext} context
- * @param {number | null} guard
- * @param {string} key
- * @param {Child[]} children
+ * A button of the grid that opens a guard; arrow keys move to it. Its title is also what is read aloud.
+ * @param {{
+ *   context: FunctionContext, guard: number | null, name: string, title?: string, isStop: IsStop, children: ComponentChild
+ * }} props
  */
-function makeCellButton({ found, go, id }, guard, key, children) {
+function CellButton({ context: { found, go, id }, guard, name, title, isStop, children }) {
   const target = guard === null ? undefined : found.guards[guard];
-  const button = makeButton("cdiag-cell-button", "", () => target && go({ function: id, guard: target.key }));
-  for (const child of children) if (child) button.append(child);
-  button.tabIndex = -1;
-  button.dataset.cell = key;
-  button.dataset.key = `cell ${key}`;
-  return button;
+  return html`
+    <button type="button" class="cdiag-cell-button" tabindex=${isStop(name) ? 0 : -1} data-cell=${name} title=${title} aria-label=${title}
+      onClick=${() => target && go({ function: id, guard: target.key })}>${children}</button>`;
 }
 
 /** @type {Record<string, [down: number, right: number]>} */
 const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
-
-/**
- * @param {KeyboardEvent} event
- * @param {HTMLElement} frame
- */
-function onGridKey(event, frame) {
-  const here = targetOf(event).closest("[data-cell]");
-  const step = STEPS[event.key];
-  if (!here || !step) return;
-  event.preventDefault();
-  event.stopPropagation();
-  const next = findNeighbor(here, step);
-  if (!next) return;
-  /** @type {NodeListOf<HTMLElement>} */
-  const stops = frame.querySelectorAll('[data-cell][tabindex="0"]');
-  stops.forEach((node) => (node.tabIndex = -1));
-  next.tabIndex = 0;
-  next.focus();
-}
 
 /**
  * The next button of the line, or the one in the same column (or nearest to it) of the line above or below.

@@ -1,6 +1,6 @@
 // The guarded value at each recompile, drawn as SVG: numbers on a scale, other values in a lane each.
-import { make } from "../core/dom.js";
 import { formatAmount, formatClock, formatNumber, MISSING, oneLine } from "../core/format.js";
+import { html } from "../core/view.js";
 /** @import { FunctionDocument, Guard } from "./document-types" */
 
 /**
@@ -11,8 +11,6 @@ import { formatAmount, formatClock, formatNumber, MISSING, oneLine } from "../co
  * @property {(value: number) => number} y of the value with a number
  */
 
-// The namespace of SVG is not an address that is requested; it is in pieces so that a report can be searched for addresses.
-const SVG = ["http:", "", "www.w3.org", "2000", "svg"].join("/");
 const [WIDTH, TOP, FOOT, GAP] = [760, 10, 24, 14];
 const HIGH = 130; // px of a scale of numbers
 const LANE_HIGH = 20; // px of a lane of one value
@@ -21,23 +19,10 @@ const NAME_WIDE = 34; // characters of a lane's name
 const LEGEND = "○ what the first entry expects, ● the value at a recompile";
 
 /**
- * @param {string} tag
- * @param {Record<string, string | number>} attributes
- * @param {(Node | string)[]} children
- */
-function makeSvg(tag, attributes, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, String(value)));
-  node.append(...children);
-  return node;
-}
-
-/**
  * The plot of a guard's values, with the same as text for screen readers.
- * @param {FunctionDocument} found
- * @param {Guard} guard
+ * @param {{found: FunctionDocument, guard: Guard}} props
  */
-export function drawValues(found, guard) {
+export function ValuePlot({ found, guard }) {
   const numbers = guard.values.map(([, number]) => number).filter((number) => number !== null);
   const isNumeric = numbers.length === guard.values.length;
   const scale = isNumeric ? makeNumberScale(numbers) : makeLaneScale(guard);
@@ -45,16 +30,23 @@ export function drawValues(found, guard) {
   const last = Math.max(found.rows.length, 1);
   /** @param {number} step */
   const x = (step) => scale.gutter + GAP + (step / last) * (WIDTH - scale.gutter - 2 * GAP);
-  const picture = makeSvg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "cdiag-plot", role: "img" });
-  picture.setAttribute("aria-label", `values of ${guard.name}: ${writeValues(guard)}`);
-  picture.append(...scale.rules.flatMap(({ y, text }) => [
-    makeSvg("line", { class: "cdiag-rule", x1: scale.gutter, x2: WIDTH, y1: TOP + y, y2: TOP + y }),
-    makeSvg("text", { class: "cdiag-plot-text", x: scale.gutter - 8, y: TOP + y + 4, "text-anchor": "end" }, text),
-  ]));
-  picture.append(...makeStepLabels(found, x, height));
-  if (isNumeric) picture.append(makeTrace(guard, x, scale));
-  picture.append(...guard.points.map(([step, value, came]) => makePoint(found, guard, { step, value, came }, x, scale)));
-  return make("div", "cdiag-plot-frame", picture, make("p", "cdiag-dim", LEGEND));
+  const trace = guard.points.map(([step, value]) => `${x(step)},${TOP + scale.y(value)}`).join(" ");
+  return html`
+    <div class="cdiag-plot-frame">
+      <svg viewBox=${`0 0 ${WIDTH} ${height}`} class="cdiag-plot" role="img" aria-label=${`values of ${guard.name}: ${writeValues(guard)}`}>
+        ${scale.rules.map(({ y, text }) => html`
+          <line class="cdiag-rule" x1=${scale.gutter} x2=${WIDTH} y1=${TOP + y} y2=${TOP + y} />
+          <text class="cdiag-plot-text" x=${scale.gutter - 8} y=${TOP + y + 4} text-anchor="end">${text}</text>`)}
+        ${listSteps(found).map(({ step, text }) => html`
+          <text class="cdiag-plot-text" x=${x(step)} y=${height - 6} text-anchor="middle">${text}</text>`)}
+        ${isNumeric && html`<polyline class="cdiag-trace" points=${trace} />`}
+        ${guard.points.map(([step, value, came]) => html`
+          <circle class=${came ? "cdiag-point" : "cdiag-point is-need"} cx=${x(step)} cy=${TOP + scale.y(value)} r="4">
+            <title>${describePoint(found, guard, step, value)}</title>
+          </circle>`)}
+      </svg>
+      <p class="cdiag-dim">${LEGEND}</p>
+    </div>`;
 }
 
 /** @param {Guard} guard */
@@ -104,42 +96,21 @@ function makeLaneScale(guard) {
   return { high: shown.length * LANE_HIGH, gutter, rules: shown.map((text, i) => ({ y: y(i), text })), y };
 }
 
-/**
- * @param {FunctionDocument} found
- * @param {(step: number) => number} x
- * @param {number} height
- */
-function makeStepLabels(found, x, height) {
+/** @param {FunctionDocument} found */
+function listSteps(found) {
   const every = Math.ceil(found.rows.length / 14) || 1;
   const steps = found.rows.map((row, i) => ({ step: i + 1, text: row.compile_id ?? MISSING }));
-  const labels = [{ step: 0, text: "first" }, ...steps.filter(({ step }) => step % every === 0)];
-  return labels.map(({ step, text }) => {
-    return makeSvg("text", { class: "cdiag-plot-text", x: x(step), y: height - 6, "text-anchor": "middle" }, text);
-  });
-}
-
-/**
- * @param {Guard} guard
- * @param {(step: number) => number} x
- * @param {Scale} scale
- */
-function makeTrace(guard, x, scale) {
-  const points = guard.points.map(([step, value]) => `${x(step).toFixed(1)},${(TOP + scale.y(value)).toFixed(1)}`);
-  return makeSvg("polyline", { class: "cdiag-trace", points: points.join(" ") });
+  return [{ step: 0, text: "first" }, ...steps.filter(({ step }) => step % every === 0)];
 }
 
 /**
  * @param {FunctionDocument} found
  * @param {Guard} guard
- * @param {{step: number, value: number, came: boolean}} point
- * @param {(step: number) => number} x
- * @param {Scale} scale
+ * @param {number} step
+ * @param {number} value
  */
-function makePoint(found, guard, { step, value, came }, x, scale) {
+function describePoint(found, guard, step, value) {
   const row = found.rows[step - 1];
   const when = row ? `${row.compile_id ?? ""} at ${formatClock(row.time)}` : "the first entry";
-  const className = came ? "cdiag-point" : "cdiag-point is-need";
-  const node = makeSvg("circle", { class: className, cx: x(step), cy: TOP + scale.y(value), r: 4 });
-  node.append(makeSvg("title", {}, `${when}: ${oneLine(guard.values[value][0], 300)}`));
-  return node;
+  return `${when}: ${oneLine(guard.values[value][0], 300)}`;
 }

@@ -1,6 +1,5 @@
 // The rows of the page of ranks: a difference, and a compile over all ranks.
 import { joinKnown } from "../core/blocks.js";
-import { make, makeButton } from "../core/dom.js";
 import {
   formatAmount,
   formatCode,
@@ -13,6 +12,7 @@ import {
   MISSING,
   oneLine,
 } from "../core/format.js";
+import { html } from "../core/view.js";
 /** @import { RankCell, RankDifference, RankGraph, RankGroup, Ranks } from "../core/page-types" */
 
 const FEW = 24; // ranks whose squares fit in a line
@@ -20,88 +20,75 @@ const DETAILED = ["guard", "collectives", "caches"]; // kinds of difference that
 
 /**
  * A difference in a sentence; where it was a recompile of this session, with a link to its guard.
- * @param {RankDifference} difference
- * @param {boolean} isFirst
- * @param {(() => void) | null} explore
+ * @param {{difference: RankDifference, isFirst: boolean, explore: (() => void) | null}} props
  */
-export function makeDifference(difference, isFirst, explore) {
+export function Difference({ difference, isFirst, explore }) {
   const kind = difference.kind === "way" ? "different path" : formatCode(difference.kind);
-  const link = explore ? makeButton("cdiag-link", "explore ›", explore) : null;
-  const sentence = make("span", "", difference.sentence);
-  return make("li", isFirst ? "is-first" : "", make("span", "cdiag-tag", kind), sentence, link);
+  return html`
+    <li class=${isFirst ? "is-first" : ""}>
+      <span class="cdiag-tag">${kind}</span><span>${difference.sentence}</span>
+      ${explore && html`<button type="button" class="cdiag-link" onClick=${explore}>explore ›</button>`}
+    </li>`;
 }
 
 /**
  * Ranks that compiled the same: how many there are, what they compiled, and how long that took.
- * @param {RankGroup} group
- * @param {number} count ranks of the job
+ * @param {{group: RankGroup, count: number}} props `count`: ranks of the job
  */
-export function makeGroupRows(group, count) {
+export function GroupRows({ group, count }) {
   const name = group.count > 1 ? `${formatAmount(group.count, "rank")} like rank ${group.rank}` : `rank ${group.rank}`;
   const slowest = `${group.count > 1 ? `rank ${group.slowest_rank}, ` : ""}${formatSeconds(group.slowest_s)}`;
-  const cells = [
-    make("td", "", name),
-    make("td", "", formatShare(group.count / count)),
-    ...[group.compiles, group.recompiles, group.graph_breaks].map((number) => make("td", "", formatCount(number))),
-    make("td", "", formatSeconds(group.median_s)),
-    make("td", "", slowest),
-  ];
-  cells[0].title = listRanks(group.ranks, group.count);
-  const line = make("tr", "", ...cells);
-  line.dataset.rank = String(group.rank);
-  if (group.difference === null) return [line];
-  const detail = make("td", "cdiag-rank-detail", group.difference);
-  detail.colSpan = cells.length;
-  return [line, make("tr", "", detail)];
+  const numbers = [group.compiles, group.recompiles, group.graph_breaks].map(formatCount);
+  const cells = [formatShare(group.count / count), ...numbers, formatSeconds(group.median_s), slowest];
+  return html`
+    <tr data-rank=${group.rank}>
+      <td title=${listRanks(group.ranks, group.count)}>${name}</td>${cells.map((text) => html`<td>${text}</td>`)}
+    </tr>
+    ${group.difference !== null && html`<tr><td class="cdiag-rank-detail" colspan=${1 + cells.length}>${group.difference}</td></tr>`}`;
 }
 
 /**
  * A compile over all ranks: its row, and one with what each rank has where that differs.
- * @param {RankGraph} row
- * @param {Ranks} ranks
+ * @param {{row: RankGraph, ranks: Ranks}} props
  */
-export function makeGraphRows(row, { shown, count }) {
-  const name = make("code", "", `${row.compile_id ?? MISSING} ${oneLine(formatFunction(row.function) ?? "?", 60)}`);
-  const backward = row.trigger === "lazy_backward" ? make("span", "cdiag-dim", " backward") : null;
+export function GraphRows({ row, ranks: { shown, count } }) {
   const have = row.missed ? `${formatCount(row.ranks)} of ${formatCount(count)}` : "all";
-  const slowest = row.slowest_s === null ? MISSING : `rank ${row.slowest_rank}, ${formatSeconds(row.slowest_s)}`;
   const missing = row.missed ? `not on ${listRanks(row.missing, row.missed)}` : null;
   const differs = [missing, ...row.differs.map(formatCode)].filter(Boolean).join(", ");
-  const cells = [
-    make("td", "", name, backward),
-    make("td", "", make("code", "", formatPlace(row.file, row.line) ?? MISSING)),
-    make("td", "", `${have} `, makeSquares(row, shown)),
-    make("td", "", slowest),
-    make("td", "", formatSeconds(row.median_s)),
-    make("td", "", formatSeconds(row.spread_s)),
-    make("td", "", formatMilliseconds(row.runtime_ms)),
-    make("td", differs ? "cdiag-differs" : "", differs || MISSING),
-  ];
-  const line = make("tr", "", ...cells);
-  line.dataset.compile = row.compile_id ?? "";
-  const isDetailed = row.missed > 0 || row.differs.some((kind) => DETAILED.includes(kind));
-  return isDetailed ? [line, makeDetailRow(row, shown, cells.length)] : [line];
+  return html`
+    <tr data-compile=${row.compile_id ?? ""}>
+      <td>
+        <code>${row.compile_id ?? MISSING} ${oneLine(formatFunction(row.function) ?? "?", 60)}</code>
+        ${row.trigger === "lazy_backward" && html`<span class="cdiag-dim"> backward</span>`}
+      </td>
+      <td><code>${formatPlace(row.file, row.line) ?? MISSING}</code></td>
+      <td>${have} <${Squares} row=${row} shown=${shown} /></td>
+      <td>${row.slowest_s === null ? MISSING : `rank ${row.slowest_rank}, ${formatSeconds(row.slowest_s)}`}</td>
+      <td>${formatSeconds(row.median_s)}</td>
+      <td>${formatSeconds(row.spread_s)}</td>
+      <td>${formatMilliseconds(row.runtime_ms)}</td>
+      <td class=${differs ? "cdiag-differs" : ""}>${differs || MISSING}</td>
+    </tr>
+    ${(row.missed > 0 || row.differs.some((kind) => DETAILED.includes(kind))) && html`<${DetailRow} row=${row} shown=${shown} />`}`;
 }
 
 /**
  * What ranks have of a compile: guards with their values, collectives in their order.
- * @param {RankGraph} row
- * @param {number[]} shown
- * @param {number} width
+ * @param {{row: RankGraph, shown: number[]}} props
  */
-function makeDetailRow(row, shown, width) {
+function DetailRow({ row, shown }) {
   /** @type {Map<string, number[]>} what a rank has -> the ranks that have just that */
   const groups = new Map();
   row.cells.forEach((cell, at) => {
     const text = cell === null ? "did not compile it" : describeCell(cell);
     groups.set(text, [...(groups.get(text) ?? []), shown[at]]);
   });
-  const lines = [...groups].map(([text, ranks]) => {
-    return make("div", "", `${listRanks(ranks, ranks.length)}: `, make("code", "", text));
-  });
-  const cell = make("td", "cdiag-rank-detail", ...lines);
-  cell.colSpan = width;
-  return make("tr", "", cell);
+  return html`
+    <tr>
+      <td class="cdiag-rank-detail" colspan="8">
+        ${[...groups].map(([text, ranks]) => html`<div>${listRanks(ranks, ranks.length)}: <code>${text}</code></div>`)}
+      </td>
+    </tr>`;
 }
 
 /** @param {RankCell} cell */
@@ -111,20 +98,16 @@ function describeCell(cell) {
   return joinKnown(guard, cell.caches && `caches ${cell.caches}`, cell.collectives.join(" > "));
 }
 
-/**
- * @param {RankGraph} row
- * @param {number[]} shown
- */
-function makeSquares(row, shown) {
-  const box = make("span", shown.length > FEW ? "cdiag-squares is-many" : "cdiag-squares");
-  box.setAttribute("aria-hidden", "true"); // the text before and after it says the same
-  row.cells.forEach((cell, at) => {
-    const square = make("span", cell === null ? "is-missing" : cell.guard === null ? "" : "is-recompile");
-    const text = cell === null ? "not compiled" : `${formatSeconds(cell.seconds)} · ${describeCell(cell)}`;
-    square.title = `rank ${shown[at]}: ${text}`;
-    box.append(square);
-  });
-  return box;
+/** @param {{row: RankGraph, shown: number[]}} props */
+function Squares({ row, shown }) {
+  return html`
+    <span class=${shown.length > FEW ? "cdiag-squares is-many" : "cdiag-squares"} aria-hidden="true">
+      ${row.cells.map((cell, at) => {
+        const name = cell === null ? "is-missing" : cell.guard === null ? "" : "is-recompile";
+        const text = cell === null ? "not compiled" : `${formatSeconds(cell.seconds)} · ${describeCell(cell)}`;
+        return html`<span class=${name} title=${`rank ${shown[at]}: ${text}`}></span>`;
+      })}
+    </span>`; // the text beside it says the same
 }
 
 /**

@@ -1,10 +1,12 @@
 // The page of a job's ranks: where they first differ, each rank, each compile over all of them, stragglers first.
-import { joinKnown, makeBar, makeSection, makeTableFrame, whenKnown } from "../core/blocks.js";
-import { make, makeButton, setText } from "../core/dom.js";
+import { Bar, Dim, joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
-import { SidePage } from "../core/side-page.js";
-import { makeDifference, makeGraphRows, makeGroupRows } from "./rank-rows.js";
+import { PageBar, SidePage } from "../core/side-page.js";
+import { html } from "../core/view.js";
+import { useState } from "../vendor/hooks.js";
+import { Difference, GraphRows, GroupRows } from "./rank-rows.js";
 /** @import { Ranks, RankRow } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
 
@@ -24,91 +26,77 @@ export class RanksPage extends SidePage {
    */
   constructor(root, store, trail) {
     super(root, store, trail, "cdiag-ranks", "ranks");
-    this.inOrder = false;
-    this.shape = "";
-    root.replaceChildren(this.makeBar("Ranks"), this.page);
   }
 
-  paint() {
-    this.beginPaint();
+  describe() {
     const { ranks } = this.store;
-    setText(this.status, ranks ? formatAmount(ranks.count, "rank") : "this session has fewer than two ranks");
-    const shape = JSON.stringify([ranks, this.inOrder]);
-    if (shape === this.shape) return;
-    this.shape = shape;
-    this.page.replaceChildren(...(ranks ? this.makeSections(ranks) : []));
-  }
-
-  /** @param {Ranks} ranks */
-  makeSections(ranks) {
-    const groups = ranks.group_count < ranks.count ? [makeGroups(ranks)] : [];
-    return [this.makeDifferences(ranks), ...groups, makeRankBars(ranks), this.makeGraphs(ranks)];
-  }
-
-  /** @param {Ranks} ranks */
-  makeDifferences({ differences }) {
     const recompiles = this.store.table("recompiles");
-    /** @param {number} event */
-    const explore = (event) => this.trail.go({ page: "explorer", event });
-    const lines = differences.map((one, at) => {
-      const event = one.evidence.find((id) => recompiles.byId(id) !== null);
-      return makeDifference(one, at === 0, event === undefined ? null : () => explore(event));
-    });
-    const list = lines.length ? make("ol", "cdiag-differences", ...lines) : make("p", "", SAME);
-    return makeSection("differences", "Where they first differ", list);
-  }
-
-  /** @param {Ranks} ranks */
-  makeGraphs(ranks) {
-    const label = this.inOrder ? "stragglers first" : "in compile order";
-    const turn = makeButton("cdiag-link", label, () => {
-      this.inOrder = !this.inOrder;
-      this.paint();
-    });
-    const rows = this.inOrder ? [...ranks.graphs].sort((a, b) => a.order - b.order) : ranks.graphs;
-    const head = make("thead", "", make("tr", "", ...HEADS.map((text) => make("th", "", text))));
-    const body = make("tbody", "", ...rows.flatMap((row) => makeGraphRows(row, ranks)));
-    const table = make("table", "cdiag-plain cdiag-rank-graphs", head, body);
-    const heading = this.inOrder ? "Compiles, in order" : "Compiles, the slowest straggler first";
-    const cut = ranks.graph_count > rows.length
-      ? ` · the first ${formatCount(rows.length)} of ${formatAmount(ranks.graph_count, "compile")}`
-      : "";
-    const note = make("p", "cdiag-dim", SQUARES + cut);
-    return makeSection("rank-graphs", heading, turn, makeTableFrame(table, "compiles by rank"), note);
+    /** @param {Place} place */
+    const go = (place) => this.trail.go({ page: "explorer", ...place });
+    return html`
+      <${PageBar} title="Ranks" trail=${this.trail} status=${ranks ? formatAmount(ranks.count, "rank") : "this session has fewer than two ranks"} />
+      <div class="cdiag-page" tabindex="-1">
+        ${ranks && html`
+          <${Section} name="differences" heading="Where they first differ">
+            ${ranks.differences.length === 0 ? html`<p>${SAME}</p>` : html`
+              <ol class="cdiag-differences">
+                ${ranks.differences.map((one, at) => {
+                  const event = one.evidence.find((id) => recompiles.byId(id) !== null);
+                  return html`<${Difference} difference=${one} isFirst=${at === 0} explore=${event === undefined ? null : () => go({ event })} />`;
+                })}
+              </ol>`}
+          <//>
+          ${ranks.group_count < ranks.count && html`<${Groups} ranks=${ranks} />`}
+          <${RankBars} ranks=${ranks} />
+          <${Graphs} ranks=${ranks} />`}
+      </div>`;
   }
 }
 
-/** @param {Ranks} ranks */
-function makeGroups({ groups, group_count, count, loaded }) {
-  const head = make("thead", "", make("tr", "", ...GROUP_HEADS.map((text) => make("th", "", text))));
-  const body = make("tbody", "", ...groups.flatMap((group) => makeGroupRows(group, count)));
-  const table = make("table", "cdiag-plain cdiag-rank-groups", head, body);
+/** @param {{ranks: Ranks}} props */
+function Graphs({ ranks }) {
+  const [inOrder, setInOrder] = useState(false);
+  const rows = inOrder ? [...ranks.graphs].sort((a, b) => a.order - b.order) : ranks.graphs;
+  const cut = ranks.graph_count > rows.length && ` · the first ${formatCount(rows.length)} of ${formatAmount(ranks.graph_count, "compile")}`;
+  return html`
+    <${Section} name="rank-graphs" heading=${inOrder ? "Compiles, in order" : "Compiles, the slowest straggler first"}>
+      <button type="button" class="cdiag-link" onClick=${() => setInOrder(!inOrder)}>${inOrder ? "stragglers first" : "in compile order"}</button>
+      <${PlainTable} label="compiles by rank" name="cdiag-rank-graphs" heads=${HEADS}>
+        ${rows.map((row) => html`<${GraphRows} row=${row} ranks=${ranks} />`)}
+      <//>
+      <${Dim}>${SQUARES}${cut}<//>
+    <//>`;
+}
+
+/** @param {{ranks: Ranks}} props */
+function Groups({ ranks: { groups, group_count, count, loaded } }) {
   const cut = group_count > groups.length ? `the first ${formatCount(groups.length)} of ${formatCount(group_count)}` : null;
-  const note = make("p", "cdiag-dim", joinKnown(GROUPS, loaded.length ? LOADED : null, cut));
-  const heading = `${formatAmount(group_count, "group")} of ranks`;
-  return makeSection("rank-groups", heading, makeTableFrame(table, "groups of ranks"), note);
+  return html`
+    <${Section} name="rank-groups" heading=${`${formatAmount(group_count, "group")} of ranks`}>
+      <${PlainTable} label="groups of ranks" name="cdiag-rank-groups" heads=${GROUP_HEADS}>
+        ${groups.map((group) => html`<${GroupRows} group=${group} count=${count} />`)}
+      <//>
+      <${Dim}>${joinKnown(GROUPS, loaded.length ? LOADED : null, cut)}<//>
+    <//>`;
 }
 
-/** @param {Ranks} ranks */
-function makeRankBars({ ranks, count }) {
+/** @param {{ranks: Ranks}} props */
+function RankBars({ ranks: { ranks, count } }) {
   const most = Math.max(...ranks.map((row) => row.compile_s), 1e-9);
-  const list = make("div", "cdiag-rank-list", ...ranks.map((row) => makeRankBar(row, most)));
-  list.tabIndex = 0; // it scrolls
-  list.setAttribute("role", "region");
-  list.setAttribute("aria-label", "ranks by seconds compiling");
-  const cut = count > ranks.length
-    ? make("p", "cdiag-dim", `the first ${formatCount(ranks.length)} of ${formatAmount(count, "rank")}`)
-    : null;
-  const letters = ranks.some((row) => row.lookups) ? make("p", "cdiag-dim", LETTERS) : null;
-  return makeSection("rank-bars", "Ranks, the one that compiled longest first", list, cut, letters);
+  return html`
+    <${Section} name="rank-bars" heading="Ranks, the one that compiled longest first">
+      <div class="cdiag-rank-list" tabindex="0" role="region" aria-label="ranks by seconds compiling">
+        ${ranks.map((row) => html`
+          <${Bar} key=${row.rank} rank=${row.rank} label=${`rank ${row.rank}`} value=${row.compile_s} total=${most} kind="aot" text=${writeFacts(row)} />`)}
+      </div>
+      ${count > ranks.length && html`<${Dim}>the first ${formatCount(ranks.length)} of ${formatAmount(count, "rank")}<//>`}
+      ${ranks.some((row) => row.lookups) && html`<${Dim}>${LETTERS}<//>`}
+    <//>`;
 }
 
-/**
- * @param {RankRow} row
- * @param {number} most s
- */
-function makeRankBar(row, most) {
-  const facts = joinKnown(
+/** @param {RankRow} row */
+function writeFacts(row) {
+  return joinKnown(
     formatSeconds(row.compile_s),
     formatAmount(row.compiles, "compile"),
     formatAmount(row.recompiles, "recompile"),
@@ -116,7 +104,4 @@ function makeRankBar(row, most) {
     row.lookups ? `caches ${oneLine(row.lookups, 60)}` : null,
     whenKnown(row.first_difference, (difference) => `differs: ${difference}`),
   );
-  const { node } = makeBar(`rank ${row.rank}`, row.compile_s, most, "aot", facts);
-  node.dataset.rank = String(row.rank);
-  return node;
 }

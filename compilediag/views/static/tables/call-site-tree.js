@@ -1,8 +1,11 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile at the end of its stack.
-import { countHostFrames, makeFrame, makeRun, splitRuns } from "../core/call-stacks.js";
-import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { countHostFrames, FrameLine, Frames } from "../core/call-stacks.js";
+import { make } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
+import { draw, html } from "../core/view.js";
+import { useState } from "../vendor/hooks.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Cells, CompilesRow } from "../core/page-types" */
 /** @import { Get } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
@@ -21,6 +24,7 @@ const OUTCOME_SIGNS = {
   empty: ["○", "nothing to compile"],
 };
 const RESTARTED = "↻";
+const LEGEND = [...Object.values(OUTCOME_SIGNS), [RESTARTED, "restarted"]].map((sign) => sign.join(" ")).join("   ");
 
 /**
  * The outcome of a compile; one that was restarted has a sign of its own.
@@ -75,24 +79,15 @@ export class CallSiteTree {
     this.store = store;
     this.stacks = stacks;
     this.onOpen = onOpen;
-    /** @type {Set<string>} paths of branches that were closed */
-    this.closed = new Set();
     /** @type {number | null} */
     this.openId = null;
-    this.box = make("div", "cdiag-where-box");
-    this.note = make("div", "cdiag-note");
-    const signs = [...Object.values(OUTCOME_SIGNS), [RESTARTED, "restarted"]];
-    const legend = signs.map(([sign, word]) => `${sign} ${word}`).join("   ");
     this.showsHost = false;
     this.hostFrames = 0; // outermost frames that are left out, at most, of one stack
-    this.host = makeButton("cdiag-link", "", () => {
-      this.showsHost = !this.showsHost;
-      this.repaint();
-    });
-    const top = make("p", "cdiag-where-legend", make("span", "cdiag-dim", legend), this.host);
-    this.node = make("div", "cdiag-where", this.note, top, this.box);
+    /** @type {{tree: TreeNode, outside: TreeNode, absent: string} | null} what is shown */
+    this.shown = null;
+    this.node = make("div", "cdiag-where");
     this.repaint = () => {};
-    /** @type {unknown[] | null} what was painted last */
+    /** @type {unknown[] | null} what the trees were made of */
     this.shape = null;
   }
 
@@ -136,106 +131,106 @@ export class CallSiteTree {
     const others = filter.isActive ? [] : artifacts.rows.keys();
     const tree = buildTree(this.findEnds(compiles, positions, filter));
     const outside = buildTree(this.findEnds(artifacts, others, filter));
-    this.box.replaceChildren(...this.makeBranch(tree, ""));
-    if (outside.count) this.box.append(this.makeOutside(outside));
-    setShown(this.host, this.hostFrames > 0);
-    const amount = formatAmount(this.hostFrames, "frame");
-    setText(this.host, this.showsHost ? "hide the frames above your code" : `show ${amount} above your code`);
-    const absent = note ?? (filter.isActive ? "nothing matches" : "no call stack was recorded");
-    this.note.textContent = tree.count ? "" : absent;
-    setShown(this.note, !tree.count);
-  }
-
-  /**
-   * What torch logs while nothing compiles.
-   * @param {TreeNode} tree
-   */
-  makeOutside(tree) {
-    const list = make("div", "", ...this.makeBranch(tree, "outside"));
-    const summary = make("summary", "", `logged outside any compile: ${formatAmount(tree.count, "artifact")}`);
-    return make("details", "cdiag-words", summary, list);
-  }
-
-  /**
-   * The frames behind a node, up to where the calls branch; each branch is a list item of its own.
-   * @param {TreeNode} start
-   * @param {string} path
-   */
-  makeBranch(start, path) {
-    /** @type {Frame[]} */
-    const frames = [];
-    let at = start;
-    while (at.branches.size === 1 && !at.ends.length) {
-      [at] = at.branches.values();
-      if (at.frame) frames.push(at.frame);
-    }
-    /** @type {HTMLElement[]} */
-    const lines = splitRuns(frames).flatMap(makeRun);
-    if (at.ends.length) lines.push(this.makeChips(at.ends));
-    if (!at.branches.size) return lines;
-    const shown = [...at.branches].slice(0, MOST_BRANCHES);
-    const items = shown.map(([key, branch]) => this.makeFold(branch, `${path}/${key}`));
-    const rest = at.branches.size - shown.length;
-    if (rest > 0) items.push(make("li", "cdiag-dim", `and ${formatCount(rest)} more`));
-    return [...lines, make("ul", "cdiag-ways", ...items)];
-  }
-
-  /**
-   * A branch that can be closed.
-   * @param {TreeNode} branch
-   * @param {string} path
-   */
-  makeFold(branch, path) {
-    const list = make("div", "cdiag-way-on");
-    const toggle = makeButton("cdiag-way", "", () => {
-      if (!this.closed.delete(path)) this.closed.add(path);
-      paint();
-    });
-    const sum = `${formatAmount(branch.count, "compile")} · ${formatSeconds(branch.seconds)}`;
-    const line = branch.frame ? makeFrame(branch.frame) : null;
-    toggle.append(make("span", "cdiag-caret"), ...(line ? [line] : []), make("span", "cdiag-way-sum", sum));
-    const paint = () => {
-      const isOpen = !this.closed.has(path);
-      toggle.setAttribute("aria-expanded", String(isOpen));
-      if (isOpen && !list.childElementCount) list.append(...this.makeBranch(branch, path));
-      setShown(list, isOpen);
-    };
-    paint();
-    return make("li", "", toggle, list);
-  }
-
-  /** @param {StackEnd[]} ends */
-  makeChips(ends) {
-    const made = ends.slice(0, MOST_CHIPS).map((end) => this.makeChip(end));
-    const rest = ends.length - made.length;
-    return make("div", "cdiag-chips", ...made, rest > 0 ? make("span", "cdiag-dim", `and ${formatCount(rest)} more`) : null);
-  }
-
-  /** @param {StackEnd} end */
-  makeChip({ table, row, seconds }) {
-    if (table.name !== "compiles") return make("span", "cdiag-dim", table.get(row, "name") ?? "text");
-    /** @type {Get<CompilesRow>} */
-    const get = (name) => this.store.table("compiles").get(row, name);
-    const { sign, word, kind } = describeOutcome(get);
-    const rank = get("rank") === null ? "" : `rank ${get("rank")} `;
-    const chip = makeButton("cdiag-compile", "", () => this.onOpen(table, row));
-    const time = make("span", "cdiag-dim", formatSeconds(seconds));
-    chip.append(make("span", "cdiag-sign", sign), ` ${rank}${get("compile_id") ?? "?"} `, time);
-    chip.title = `${formatFunction(get("function")) ?? "?"}: ${word}${get("is_recompile") ? ", a recompile" : ""}`;
-    chip.dataset.outcome = kind;
-    chip.dataset.eventId = String(row[0]);
-    chip.setAttribute("aria-label", `${chip.title}, compile ${get("compile_id") ?? "?"}`);
-    chip.setAttribute("aria-pressed", String(row[0] === this.openId));
-    return chip;
+    this.shown = { tree, outside, absent: note ?? (filter.isActive ? "nothing matches" : "no call stack was recorded") };
+    this.draw();
   }
 
   /** @param {number | null} id */
   setOpen(id) {
     this.openId = id;
-    /** @type {NodeListOf<HTMLElement>} */
-    const chips = this.box.querySelectorAll(".cdiag-compile");
-    chips.forEach((chip) => chip.setAttribute("aria-pressed", String(chip.dataset.eventId === String(id))));
+    this.draw();
   }
+
+  draw() {
+    if (!this.shown) return;
+    const { tree, outside, absent } = this.shown;
+    const toggleHost = () => {
+      this.showsHost = !this.showsHost;
+      this.repaint();
+    };
+    const hidden = `show ${formatAmount(this.hostFrames, "frame")} above your code`;
+    /** @param {StackEnd} end */
+    const drawEnd = (end) => html`<${End} end=${end} store=${this.store} openId=${this.openId} onOpen=${this.onOpen} />`;
+    draw(this.node, html`
+      ${!tree.count && html`<div class="cdiag-note">${absent}</div>`}
+      <p class="cdiag-where-legend">
+        <span class="cdiag-dim">${LEGEND}</span>
+        ${this.hostFrames > 0 && html`
+          <button type="button" class="cdiag-link" onClick=${toggleHost}>${this.showsHost ? "hide the frames above your code" : hidden}</button>`}
+      </p>
+      <div class="cdiag-where-box">
+        <${Branch} start=${tree} drawEnd=${drawEnd} />
+        ${outside.count > 0 && html`
+          <details class="cdiag-words">
+            <summary>logged outside any compile: ${formatAmount(outside.count, "artifact")}</summary>
+            <div><${Branch} start=${outside} drawEnd=${drawEnd} /></div>
+          </details>`}
+      </div>`);
+  }
+}
+
+/** @typedef {(end: StackEnd) => ComponentChild} DrawEnd */
+
+/**
+ * The frames behind a node, up to where the calls branch; each branch is a list item of its own.
+ * @param {{start: TreeNode, drawEnd: DrawEnd}} props
+ */
+function Branch({ start, drawEnd }) {
+  /** @type {Frame[]} */
+  const frames = [];
+  let at = start;
+  while (at.branches.size === 1 && !at.ends.length) {
+    [at] = at.branches.values();
+    if (at.frame) frames.push(at.frame);
+  }
+  const [ways, ends] = [[...at.branches], at.ends];
+  return html`
+    <${Frames} frames=${frames} />
+    ${ends.length > 0 && html`
+      <div class="cdiag-chips">${ends.slice(0, MOST_CHIPS).map(drawEnd)}<${Rest} count=${ends.length - MOST_CHIPS} /></div>`}
+    ${ways.length > 0 && html`
+      <ul class="cdiag-ways">
+        ${ways.slice(0, MOST_BRANCHES).map(([key, branch]) => html`<${Way} key=${key} branch=${branch} drawEnd=${drawEnd} />`)}
+        ${ways.length > MOST_BRANCHES && html`<li><${Rest} count=${ways.length - MOST_BRANCHES} /></li>`}
+      </ul>`}`;
+}
+
+/** @param {{count: number}} props how many are not shown */
+function Rest({ count }) {
+  return count > 0 ? html`<span class="cdiag-dim">and ${formatCount(count)} more</span>` : null;
+}
+
+/**
+ * A branch that can be closed.
+ * @param {{branch: TreeNode, drawEnd: DrawEnd}} props
+ */
+function Way({ branch, drawEnd }) {
+  const [isOpen, setOpen] = useState(true);
+  const sum = `${formatAmount(branch.count, "compile")} · ${formatSeconds(branch.seconds)}`;
+  return html`
+    <li>
+      <button type="button" class="cdiag-way" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
+        <span class="cdiag-caret"></span>${branch.frame && html`<${FrameLine} frame=${branch.frame} />`}<span class="cdiag-way-sum">${sum}</span>
+      </button>
+      <div class="cdiag-way-on" hidden=${!isOpen}><${Branch} start=${branch} drawEnd=${drawEnd} /></div>
+    </li>`;
+}
+
+/**
+ * A compile at the end of its stack, as a button that opens it; the name of anything else.
+ * @param {{end: StackEnd, store: Store, openId: number | null, onOpen: (table: Table<any>, row: Cells) => void}} props
+ */
+function End({ end: { table, row, seconds }, store, openId, onOpen }) {
+  if (table.name !== "compiles") return html`<span class="cdiag-dim">${table.get(row, "name") ?? "text"}</span>`;
+  const get = store.table("compiles").reader(row);
+  const { sign, word, kind } = describeOutcome(get);
+  const title = `${formatFunction(get("function")) ?? "?"}: ${word}${get("is_recompile") ? ", a recompile" : ""}`;
+  const id = get("compile_id") ?? "?";
+  return html`
+    <button type="button" class="cdiag-compile" title=${title} data-outcome=${kind} data-event-id=${row[0]}
+      aria-label=${`${title}, compile ${id}`} aria-pressed=${String(row[0] === openId)} onClick=${() => onOpen(table, row)}>
+      <span class="cdiag-sign">${sign}</span> ${get("rank") === null ? "" : `rank ${get("rank")} `}${id} <span class="cdiag-dim">${formatSeconds(seconds)}</span>
+    </button>`;
 }
 
 /**

@@ -1,10 +1,10 @@
 // The page of models that vLLM compiles: each part with its configuration, and its pieces for each range of sizes.
-import { buildSome, joinKnown, makeDim, makeFacts, makeSection, makeTableFrame, whenKnown } from "../core/blocks.js";
-import { make, setText } from "../core/dom.js";
+import { Dim, drawSome, Facts, joinKnown, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "../core/format.js";
-import { SidePage } from "../core/side-page.js";
-import { ArtifactView } from "../dashboard/artifact-view.js";
-/** @import { VllmPart, VllmParts, VllmPiece, VllmRange } from "../core/page-types" */
+import { PageBar, SidePage } from "../core/side-page.js";
+import { html } from "../core/view.js";
+import { Artifact } from "../details/artifact-view.js";
+/** @import { StoredText, VllmPart, VllmPiece, VllmRange } from "../core/page-types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
 
@@ -34,40 +34,24 @@ export class VllmPage extends SidePage {
    */
   constructor(root, store, trail) {
     super(root, store, trail, "cdiag-vllm", "vLLM");
-    this.shape = "";
-    root.replaceChildren(this.makeBar("vLLM"), this.page);
   }
 
-  paint() {
-    this.beginPaint();
-    const { vllm } = this.store;
-    setText(this.status, vllm ? formatAmount(vllm.compiles, "compile") : "vLLM compiled nothing in this session");
-    const shape = JSON.stringify(vllm);
-    if (shape === this.shape) return;
-    this.shape = shape;
-    this.page.replaceChildren(...(vllm ? this.makeSections(vllm) : []));
-  }
-
-  /** @param {VllmParts} vllm */
-  makeSections({ count, parts }) {
-    const rest = count > parts.length ? [makeDim(`and ${formatCount(count - parts.length)} more`)] : [];
-    return [makeDim(WHAT), ...parts.map((part) => this.makePart(part)), ...rest];
-  }
-
-  /** @param {VllmPart} part */
-  makePart(part) {
-    const texts = part.texts.map((text) => ({ ...text, stored: this.store.texts.get(text.event_id) }));
-    const views = buildSome(texts, (some) => some.map((text) => new ArtifactView(text.event_id, text.name, text.size, text.stored).node));
-    const graphs = views.length ? [make("h4", "", "Graphs"), ...views] : [];
-    const name = part.config.part ?? "a model";
-    return makeSection("vllm-part", name, makeDim(describePart(part)), makeFacts(listFacts(part)), makeTable(part), ...graphs);
+  describe() {
+    const { vllm, texts } = this.store;
+    const rest = vllm ? vllm.count - vllm.parts.length : 0;
+    return html`
+      <${PageBar} title="vLLM" trail=${this.trail} status=${vllm ? formatAmount(vllm.compiles, "compile") : "vLLM compiled nothing in this session"} />
+      <div class="cdiag-page" tabindex="-1">
+        ${vllm && html`<${Dim}>${WHAT}<//>${vllm.parts.map((part) => html`<${Part} part=${part} texts=${texts} />`)}`}
+        ${rest > 0 && html`<${Dim}>and ${formatCount(rest)} more<//>`}
+      </div>`;
   }
 }
 
-/** @param {VllmPart} part */
-function describePart(part) {
-  const { ranks } = part;
-  return joinKnown(
+/** @param {{part: VllmPart, texts: Map<number, StoredText>}} props */
+function Part({ part, texts }) {
+  const { config, ranks } = part;
+  const words = joinKnown(
     formatAmount(part.piece_count, "piece"),
     formatAmount(part.ranges.length, "size or range", "sizes and ranges"),
     formatAmount(part.compiles, "compile"),
@@ -75,14 +59,15 @@ function describePart(part) {
     ranks.length > 1 ? `${formatAmount(ranks.length, "rank")}, the slowest is rank ${part.rank}` : whenKnown(part.rank, (rank) => `rank ${rank}`),
     whenKnown(part.compile_id, (id) => `compile ${id}`),
   );
-}
-
-/**
- * @param {VllmPart} part
- * @returns {[string, string | null][]}
- */
-function listFacts({ config }) {
-  return FACTS.map(([label, name]) => [label, formatSetting(config[name])]);
+  return html`
+    <${Section} name="vllm-part" heading=${config.part ?? "a model"}>
+      <${Dim}>${words}<//>
+      <${Facts} entries=${FACTS.map(([label, name]) => [label, formatSetting(config[name])])} />
+      <${Pieces} part=${part} />
+      ${part.texts.length > 0 && html`<h4>Graphs</h4>`}
+      ${drawSome(part.texts, ({ event_id, name, size }) => html`
+        <${Artifact} key=${event_id} id=${event_id} name=${name} size=${size} stored=${texts.get(event_id)} />`)}
+    <//>`;
 }
 
 /**
@@ -94,44 +79,47 @@ function formatSetting(value) {
   return value === null || value === undefined ? null : String(value);
 }
 
-/** @param {VllmPart} part */
-function makeTable({ pieces, piece_count, ranges, seconds }) {
-  const heads = ["piece", "calls", ...ranges.map(makeRangeHead), "all"];
-  const head = make("thead", "", make("tr", "", ...heads.map((text, at) => make("th", at ? "is-number" : "", text))));
+/** @param {{part: VllmPart}} props */
+function Pieces({ part: { pieces, piece_count, ranges, seconds } }) {
   const most = Math.max(...pieces.flatMap((piece) => piece.cells.map((cell) => cell?.seconds ?? 0)), 1e-9);
-  const rows = pieces.map((piece) => makePieceRow(piece, most));
-  const totals = [...ranges.map((range) => range.seconds), seconds].map((value) => makeNumber(formatSeconds(value)));
-  const foot = make("tfoot", "", make("tr", "", make("td", "", "all"), make("td", ""), ...totals));
-  const table = make("table", "cdiag-plain cdiag-vllm-pieces", head, make("tbody", "", ...rows), foot);
-  const cut = piece_count > pieces.length ? makeDim(`the first ${formatCount(pieces.length)} of ${formatAmount(piece_count, "piece")}`) : null;
-  return make("div", "", makeTableFrame(table, "pieces by sizes"), cut);
+  return html`
+    <div>
+      <div class="cdiag-plain-frame" tabindex="0" role="region" aria-label="pieces by sizes">
+        <table class="cdiag-plain cdiag-vllm-pieces">
+          <thead>
+            <tr>
+              <th>piece</th><th class="is-number">calls</th>
+              ${ranges.map((range) => html`<th class="is-number"><${RangeHead} range=${range} /></th>`)}
+              <th class="is-number">all</th>
+            </tr>
+          </thead>
+          <tbody>${pieces.map((piece) => html`<${PieceRow} piece=${piece} most=${most} />`)}</tbody>
+          <tfoot>
+            <tr>
+              <td>all</td><td></td>
+              ${[...ranges.map((range) => range.seconds), seconds].map((sum) => html`<td class="is-number">${formatSeconds(sum)}</td>`)}
+            </tr>
+          </tfoot>
+        </table>
+      </div>
+      ${piece_count > pieces.length && html`<${Dim}>the first ${formatCount(pieces.length)} of ${formatAmount(piece_count, "piece")}<//>`}
+    </div>`;
 }
 
-/** @param {VllmRange} range */
-function makeRangeHead({ start, end, is_cudagraph_size }) {
-  const head = make("span", "", formatSizes(start, end));
-  if (is_cudagraph_size) {
-    head.append(make("span", "cdiag-tag", "CUDA graph"));
-    head.title = GRAPH_SIZE;
-  }
-  return head;
+/** @param {{range: VllmRange}} props */
+function RangeHead({ range: { start, end, is_cudagraph_size } }) {
+  if (!is_cudagraph_size) return html`<span>${formatSizes(start, end)}</span>`;
+  return html`<span title=${GRAPH_SIZE}>${formatSizes(start, end)}<span class="cdiag-tag">CUDA graph</span></span>`;
 }
 
-/**
- * @param {VllmPiece} piece
- * @param {number} most s of any cell
- */
-function makePieceRow(piece, most) {
-  const cells = piece.cells.map((cell) => {
-    const node = makeNumber(cell === null ? "" : formatSeconds(cell.seconds));
-    node.style.setProperty("--share", String((cell?.seconds ?? 0) / most));
-    return node;
-  });
-  const calls = makeNumber(piece.graph_ops === null ? MISSING : formatCount(piece.graph_ops));
-  return make("tr", "", make("td", "", make("code", "", piece.name)), calls, ...cells, makeNumber(formatSeconds(piece.seconds)));
-}
-
-/** @param {string} text */
-function makeNumber(text) {
-  return make("td", "is-number", text);
+/** @param {{piece: VllmPiece, most: number}} props `most` s of any cell */
+function PieceRow({ piece, most }) {
+  return html`
+    <tr>
+      <td><code>${piece.name}</code></td>
+      <td class="is-number">${piece.graph_ops === null ? MISSING : formatCount(piece.graph_ops)}</td>
+      ${piece.cells.map((cell) => html`
+        <td class="is-number" style=${{ "--share": String((cell?.seconds ?? 0) / most) }}>${cell === null ? "" : formatSeconds(cell.seconds)}</td>`)}
+      <td class="is-number">${formatSeconds(piece.seconds)}</td>
+    </tr>`;
 }

@@ -1,6 +1,5 @@
 // Details of cache lookups: one of them, and all of a function in a cache.
-import { buildSome, joinKnown, longText, makeDim, makeFacts, makeSection, whenKnown } from "../core/blocks.js";
-import { make } from "../core/dom.js";
+import { Dim, drawSome, Facts, joinKnown, longText, Section, whenKnown } from "../core/blocks.js";
 import {
   formatAmount,
   formatBytes,
@@ -10,26 +9,26 @@ import {
   formatOutcome,
   formatSeconds,
 } from "../core/format.js";
+import { html } from "../core/view.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Get } from "../core/types" */
 /** @import { CacheGroupsRow, CacheLookupsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /**
  * One component of a key that differs, `name: old -> new`.
- * @param {string} text
+ * @param {{text: string}} props
  */
-export function makeDifference(text) {
-  return make("code", "cdiag-diff", longText(text.trim()));
+export function Difference({ text }) {
+  return html`<code class="cdiag-diff">${longText(text.trim())}</code>`;
 }
 
 /**
  * One lookup: its outcome, why it missed, its keys and seconds.
- * @param {Get<CacheLookupsRow>} get
+ * @param {{get: Get<CacheLookupsRow>, link?: ComponentChild}} props
  */
-export function makeLookup(get) {
-  const outcome = make("span", "cdiag-outcome", formatOutcome(get("outcome")));
-  outcome.dataset.outcome = get("outcome") ?? "";
-  const facts = joinKnown(
+export function Lookup({ get, link }) {
+  const words = joinKnown(
     get("cache"),
     get("tier"),
     whenKnown(get("saved_s"), (seconds) => `saved ${formatSeconds(seconds)}`),
@@ -37,21 +36,10 @@ export function makeLookup(get) {
     whenKnown(get("bytes"), formatBytes),
   );
   const lines = get("explained") ?? [];
-  const words = buildSome(lines, (some) => {
-    return some.map((line) => (line.startsWith("  ") ? makeDifference(line) : makeDim(longText(line))));
-  });
-  const top = make("div", "", outcome, ` ${facts}`);
-  return { top, node: make("div", "cdiag-item", top, ...words, makeLookupFacts(get, lines.length > 0)) };
-}
-
-/**
- * @param {Get<CacheLookupsRow>} get
- * @param {boolean} isExplained
- */
-function makeLookupFacts(get, isExplained) {
-  return makeFacts([
-    ["reason", isExplained ? null : get("reason")],
-    ["failing guards", isExplained ? null : get("guard")],
+  /** @type {[string, unknown][]} */
+  const facts = [
+    ["reason", lines.length ? null : get("reason")],
+    ["failing guards", lines.length ? null : get("guard")],
     ["exception", get("exception_type")],
     ["kernels", whenKnown(get("kernels"), formatCount)],
     ["key", get("key")],
@@ -59,13 +47,19 @@ function makeLookupFacts(get, isExplained) {
     ["backward entry", get("backward_key")],
     ["saved in forward", whenKnown(get("forward_saved_s"), formatSeconds)],
     ["saved in backward", whenKnown(get("backward_saved_s"), formatSeconds)],
-  ]);
+  ];
+  return html`
+    <div class="cdiag-item">
+      <div><span class="cdiag-outcome" data-outcome=${get("outcome") ?? ""}>${formatOutcome(get("outcome"))}</span> ${words}${link}</div>
+      ${drawSome(lines, (line) => (line.startsWith("  ") ? html`<${Difference} text=${line} />` : html`<${Dim}>${longText(line)}<//>`))}
+      <${Facts} entries=${facts} />
+    </div>`;
 }
 
 /** @type {DerivedPanel<CacheGroupsRow, CacheLookupsRow>} */
 export const LOOKUP_PANEL = {
   title: (get) => `${formatFunction(get("function")) ?? "outside any compile"} · ${get("cache")}`,
-  makeParts(get, readers, linkCompile) {
+  Body({ get, readers, linkCompile }) {
     const lead = joinKnown(
       formatAmount(get("hits"), "hit"),
       whenKnown(get("saved_s"), (seconds) => `${formatSeconds(seconds)} saved`),
@@ -74,16 +68,16 @@ export const LOOKUP_PANEL = {
       get("failed") ? `${formatCount(get("failed"))} failed` : null,
       get("stored") ? `${formatCount(get("stored"))} stored` : null,
     );
-    const reasons = get("reasons").map(makeDifference);
-    const items = buildSome([...readers].reverse(), (some) => some.map((each) => {
-      const { top, node } = makeLookup(each);
-      top.append(" ", make("span", "cdiag-dim", formatClock(each("time"))), linkCompile(each));
-      return node;
-    }));
-    return [
-      make("p", "cdiag-lead", lead),
-      reasons.length ? makeSection("reasons", "Why lookups missed", ...reasons) : null,
-      makeSection("cache_lookups", "Lookups, the latest first", ...items),
-    ];
+    const reasons = get("reasons");
+    /** @param {Get<CacheLookupsRow>} each */
+    const drawLookup = (each) => {
+      const link = html` <span class="cdiag-dim">${formatClock(each("time"))}</span>${linkCompile(each)}`;
+      return html`<${Lookup} key=${each("event_id")} get=${each} link=${link} />`;
+    };
+    return html`
+      <p class="cdiag-lead">${lead}</p>
+      ${reasons.length > 0 && html`
+        <${Section} name="reasons" heading="Why lookups missed">${reasons.map((text) => html`<${Difference} text=${text} />`)}<//>`}
+      <${Section} name="cache_lookups" heading="Lookups, the latest first">${drawSome([...readers].reverse(), drawLookup)}<//>`;
   },
 };

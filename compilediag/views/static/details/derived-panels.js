@@ -2,14 +2,14 @@
 import { GRAPH_PANEL } from "./cudagraph-details.js";
 import { LOOKUP_PANEL } from "./lookup-details.js";
 import { TUNING_PANEL } from "./tuning-details.js";
-/** @import { Child } from "../core/dom.js" */
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Get } from "../core/types" */
 
 /**
  * @template Row, Part
  * @typedef {object} DerivedPanel
  * @property {(get: Get<Row>) => string} title
- * @property {(get: Get<Row>, readers: Get<Part>[], linkCompile: (get: Get<any>) => Node | string) => Child[]} makeParts
+ * @property {(props: {get: Get<Row>, readers: Get<Part>[], linkCompile: (get: Get<any>) => ComponentChild}) => ComponentChild} Body
  * gets a reader of the row, and one of each event in it in order of time; `linkCompile` makes a link to an event's compile
  */
 

@@ -1,8 +1,8 @@
 // Details of a tuning: its winner, and how long each choice took.
-import { buildSome, joinKnown, longText, makeBar, makeFacts, makeSection, whenKnown } from "../core/blocks.js";
-import { make, makeButton } from "../core/dom.js";
+import { Bar, drawSome, Facts, joinKnown, longText, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCode, formatMilliseconds, formatSeconds, formatShare, formatValue, lookUp } from "../core/format.js";
-import { makeDifference } from "./lookup-details.js";
+import { html } from "../core/view.js";
+import { Difference } from "./lookup-details.js";
 /** @import { Get } from "../core/types" */
 /** @import { AutotuneRow, TuningsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
@@ -12,37 +12,41 @@ const CHOICE_COLORS = { extern: "aot", triton: "triton", cpp: "codegen", cutlass
 
 /**
  * One line on a tuning, which opens its panel.
- * @param {Get<TuningsRow>} get
- * @param {() => void} onOpen
+ * @param {{get: Get<TuningsRow>, onOpen: () => void}} props
  */
-export function makeTuningLine(get, onOpen) {
-  const op = make("code", "cdiag-source", longText(get("op") ?? "?"));
+export function TuningLine({ get, onOpen }) {
   const winner = get("winner") === null ? "no winner" : `${get("winner")}, ${formatMilliseconds(get("winner_ms"))}`;
   const spent = whenKnown(get("spent_s"), (seconds) => `${formatSeconds(seconds)} tuning`);
-  const words = joinKnown(longText(winner), formatAmount(get("choices"), "choice"), spent);
-  return make("div", "cdiag-item", op, ` ${words} `, makeButton("cdiag-link", "all choices", onOpen));
+  return html`
+    <div class="cdiag-item">
+      <code class="cdiag-source">${longText(get("op") ?? "?")}</code>
+      ${" "}${joinKnown(longText(winner), formatAmount(get("choices"), "choice"), spent)}${" "}
+      <button type="button" class="cdiag-link" onClick=${onOpen}>all choices</button>
+    </div>`;
 }
 
 /** @type {DerivedPanel<TuningsRow, AutotuneRow>} */
 export const TUNING_PANEL = {
   title: (get) => get("op") ?? "tuning",
-  makeParts(get, readers, linkCompile) {
-    const winner = make("strong", "", longText(get("winner") ?? "no winner"));
+  Body({ get, readers, linkCompile }) {
     const words = joinKnown(
       whenKnown(get("winner_ms"), (ms) => `${formatMilliseconds(ms)} per call`),
       whenKnown(get("spent_s"), (seconds) => `${formatSeconds(seconds)} tuning`),
       whenKnown(get("from_cache"), (where) => `from the ${where} cache`),
     );
-    const lead = make("p", "cdiag-lead", winner, ` ${words}`, linkCompile(get));
-    return [lead, makeTuningFacts(get), ...makeChoices(get, readers)];
+    return html`
+      <p class="cdiag-lead"><strong>${longText(get("winner") ?? "no winner")}</strong> ${words}${linkCompile(get)}</p>
+      <${TuningFacts} get=${get} />
+      <${Choices} get=${get} readers=${readers} />`;
   },
 };
 
-/** @param {Get<TuningsRow>} get */
-function makeTuningFacts(get) {
+/** @param {{get: Get<TuningsRow>}} props */
+function TuningFacts({ get }) {
   const isGain = get("winner_kind") !== "extern"; // the extern kernel is what runs without tuning
   const runnerUp = whenKnown(get("margin_next"), (margin) => `${formatShare(margin, true)} (${get("next_choice")})`);
-  return makeFacts([
+  /** @type {[string, unknown][]} */
+  const facts = [
     ["inputs", get("inputs").join("; ") || null],
     ["device", get("device")],
     ["tuner", get("tuner")],
@@ -52,51 +56,41 @@ function makeTuningFacts(get) {
     ["time for compiling", whenKnown(get("precompile_s"), formatSeconds)],
     ["saved per call", isGain ? whenKnown(get("saved_ms"), formatMilliseconds) : null],
     ["break-even", whenKnown(get("break_even"), (calls) => formatAmount(calls, "call"))],
-  ]);
+  ];
+  return html`<${Facts} entries=${facts} />`;
 }
 
-/**
- * @param {Get<TuningsRow>} get
- * @param {Get<AutotuneRow>[]} readers
- */
-function makeChoices(get, readers) {
+/** @param {{get: Get<TuningsRow>, readers: Get<AutotuneRow>[]}} props */
+function Choices({ get, readers }) {
   const byId = new Map(readers.map((each) => [each("event_id"), each]));
   const timed = get("order").map((id) => byId.get(id)).filter((each) => each !== undefined);
   const others = readers.filter((each) => each("time_ms") !== null && !timed.includes(each));
   const failed = readers.filter((each) => each("fail_reason") !== null);
   const slowest = Math.max(...[...timed, ...others].map((each) => each("time_ms") ?? 0));
-  /** @param {Get<AutotuneRow>[]} some */
-  const makeBars = (some) => some.map((each) => makeChoiceBar(each, slowest, each("choice") === get("winner")));
-  const reasons = get("fail_reasons").map(makeDifference);
+  /** @param {Get<AutotuneRow>} each */
+  const drawChoice = (each) => html`<${ChoiceBar} get=${each} slowest=${slowest} isWinner=${each("choice") === get("winner")} />`;
+  const reasons = get("fail_reasons");
   const heading = `Why ${formatAmount(get("failed"), "choice")} failed`;
-  return [
-    timed.length ? makeSection("choices", "Choices by time", ...buildSome(timed, makeBars)) : null,
-    reasons.length
-      ? makeSection("failed", heading, ...reasons, ...buildSome(failed, (some) => some.map(makeFailedChoice)))
-      : null,
-    others.length ? makeSection("others", "Also timed, in other stages", ...buildSome(others, makeBars)) : null,
-  ];
+  return html`
+    ${timed.length > 0 && html`<${Section} name="choices" heading="Choices by time">${drawSome(timed, drawChoice)}<//>`}
+    ${reasons.length > 0 && html`
+      <${Section} name="failed" heading=${heading}>
+        ${reasons.map((text) => html`<${Difference} text=${text} />`)}
+        ${drawSome(failed, (each) => html`
+          <div class="cdiag-failure">
+            <code>${longText(each("choice") ?? "?")}</code><span class="cdiag-dim"> ${longText(each("fail_reason"))}</span>
+          </div>`)}
+      <//>`}
+    ${others.length > 0 && html`
+      <${Section} name="others" heading="Also timed, in other stages">${drawSome(others, drawChoice)}<//>`}`;
 }
 
-/**
- * @param {Get<AutotuneRow>} get
- * @param {number} slowest ms
- * @param {boolean} isWinner
- */
-function makeChoiceBar(get, slowest, isWinner) {
-  const color = lookUp(CHOICE_COLORS, get("choice_kind") ?? "") ?? "dynamo";
-  const time = formatMilliseconds(get("time_ms"));
-  const { node, name } = makeBar(get("choice") ?? "?", get("time_ms"), slowest, color, time);
-  if (isWinner) name.append(" ", make("span", "cdiag-tag is-good", "winner"));
+/** @param {{get: Get<AutotuneRow>, slowest: number, isWinner: boolean}} props `slowest` in ms */
+function ChoiceBar({ get, slowest, isWinner }) {
   const stage = get("stage") === "benchmark" ? null : whenKnown(get("stage"), formatCode);
   const parameters = whenKnown(get("parameters"), (values) => longText(formatValue(values, "list")));
-  node.append(make("span", "cdiag-bar-more", joinKnown(get("choice_kind"), stage, parameters)));
-  node.dataset.eventId = String(get("event_id"));
-  return node;
-}
-
-/** @param {Get<AutotuneRow>} get */
-function makeFailedChoice(get) {
-  const reason = make("span", "cdiag-dim", ` ${longText(get("fail_reason"))}`);
-  return make("div", "cdiag-failure", make("code", "", longText(get("choice") ?? "?")), reason);
+  return html`<${Bar} label=${get("choice") ?? "?"} value=${get("time_ms")} total=${slowest}
+    kind=${lookUp(CHOICE_COLORS, get("choice_kind") ?? "") ?? "dynamo"} text=${formatMilliseconds(get("time_ms"))}
+    tag=${isWinner && html` <span class="cdiag-tag is-good">winner</span>`}
+    more=${joinKnown(get("choice_kind"), stage, parameters)} />`;
 }

@@ -1,6 +1,5 @@
 // Details of CUDA graphs: one action, and all of a function.
-import { buildSome, joinKnown, makeCodeLine, makeFacts, makeSection, whenKnown } from "../core/blocks.js";
-import { make } from "../core/dom.js";
+import { CodeLine, drawSome, Facts, joinKnown, Section, whenKnown } from "../core/blocks.js";
 import {
   formatAmount,
   formatBytes,
@@ -12,17 +11,17 @@ import {
   formatTimes,
   MISSING,
 } from "../core/format.js";
+import { html } from "../core/view.js";
+/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Get } from "../core/types" */
 /** @import { CudagraphsRow, GraphFunctionsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /**
  * One action on a CUDA graph.
- * @param {Get<CudagraphsRow>} get
+ * @param {{get: Get<CudagraphsRow>, link?: ComponentChild}} props
  */
-export function makeGraphAction(get) {
-  const action = make("span", "cdiag-outcome", get("action") ?? MISSING);
-  action.dataset.outcome = get("action") ?? "";
+export function GraphAction({ get, link }) {
   const words = joinKnown(
     get("mode"),
     whenKnown(get("count"), formatTimes),
@@ -35,20 +34,20 @@ export function makeGraphAction(get) {
     whenKnown(get("pool_bytes"), (bytes) => `pool ${formatBytes(bytes)}`),
     formatClock(get("time")),
   );
-  const facts = makeFacts([
-    ["broken invariant", get("mismatch")],
-    ["input", get("input")],
-    ["reason", get("reason")],
-  ]);
-  const code = makeCodeLine(get, formatPlace(get("user_file"), get("user_line")));
-  const top = make("div", "", action, ` ${words}`);
-  return { top, node: make("div", "cdiag-item", top, code, facts) };
+  /** @type {[string, unknown][]} */
+  const facts = [["broken invariant", get("mismatch")], ["input", get("input")], ["reason", get("reason")]];
+  return html`
+    <div class="cdiag-item">
+      <div><span class="cdiag-outcome" data-outcome=${get("action") ?? ""}>${get("action") ?? MISSING}</span> ${words}${link}</div>
+      <${CodeLine} code=${get("user_code")} place=${formatPlace(get("user_file"), get("user_line"))} />
+      <${Facts} entries=${facts} />
+    </div>`;
 }
 
 /** @type {DerivedPanel<GraphFunctionsRow, CudagraphsRow>} */
 export const GRAPH_PANEL = {
   title: (get) => `${formatFunction(get("function")) ?? "?"} · CUDA graphs`,
-  makeParts(get, readers, linkCompile) {
+  Body({ get, readers, linkCompile }) {
     const lead = joinKnown(
       get("state"),
       formatAmount(get("captured"), "capture"),
@@ -58,17 +57,18 @@ export const GRAPH_PANEL = {
       get("skipped") ? formatAmount(get("skipped"), "skip") : null,
       formatAmount(get("warmups"), "warm-up"),
     );
-    const facts = makeFacts([
+    /** @type {[string, unknown][]} */
+    const facts = [
       ["mode", get("mode")],
       ["backend", get("backend")],
       ["capture time", whenKnown(get("capture_ms"), formatMilliseconds)],
       ["memory pool", whenKnown(get("pool_bytes"), formatBytes)],
-    ]);
-    const items = buildSome([...readers].reverse(), (some) => some.map((each) => {
-      const { top, node } = makeGraphAction(each);
-      top.append(linkCompile(each));
-      return node;
-    }));
-    return [make("p", "cdiag-lead", lead), facts, makeSection("cudagraphs", "Actions, the latest first", ...items)];
+    ];
+    return html`
+      <p class="cdiag-lead">${lead}</p>
+      <${Facts} entries=${facts} />
+      <${Section} name="cudagraphs" heading="Actions, the latest first">
+        ${drawSome([...readers].reverse(), (each) => html`<${GraphAction} key=${each("event_id")} get=${each} link=${linkCompile(each)} />`)}
+      <//>`;
   },
 };

@@ -1,0 +1,208 @@
+// What each line became: the graph before autograd, the graph after it and the generated code side by side.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
+import { colorLine } from "../core/code.js";
+import { CodeHighlighter } from "../core/code-highlight.js";
+import { make, setShown } from "../core/dom.js";
+import { formatPlace, lookUp } from "../core/format.js";
+import { inflate } from "../core/page-data.js";
+import { draw, html } from "../core/view.js";
+import { findKernelLines, linkLines } from "./provenance-links.js";
+/** @import { StoredText } from "../core/page-types" */
+/** @import { Store } from "../core/store.js" */
+/** @import { ArtifactName, Pane, PaneLinks, PaneTexts, TracedGraph } from "./provenance-links.js" */
+
+/**
+ * @typedef {object} Linked the texts of a graph, and what belongs together in them
+ * @property {PaneTexts} texts
+ * @property {Record<Pane, boolean>} absent
+ * @property {Record<Pane, PaneLinks>} links
+ * @property {Map<number, string>} codeKernels line of the code -> its kernel
+ * @property {Record<string, string[]>} stacks of each kernel
+ * @property {boolean} isTraced
+ */
+/** @typedef {{pane: Pane, line: number, scrolls: boolean}} Chosen */
+
+const MOST_CODE_LINES = 6000; // of one text
+const FRAME = /File "([^"]+)", line (\d+), in (\S+)\n\s*([^\n]*)/;
+/** @type {[Pane, string][]} */
+const PANES = [["pre", "from Dynamo"], ["post", "after autograd"], ["code", "generated code"]];
+const HELP = "Point at a line, or step to it with Tab, to see the lines that it came from and became.";
+const NO_NODES = "torch did not trace the nodes of this graph; lines of generated code show the user's lines.";
+
+export class ProvenanceView {
+  /**
+   * @param {Store} store
+   * @param {() => void} onClose leads back to the tables
+   */
+  constructor(store, onClose) {
+    this.store = store;
+    this.onClose = onClose;
+    this.node = make("div", "cdiag-provenance");
+    this.node.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation(); // the detail that it covers stays open
+      onClose();
+    });
+    setShown(this.node, false);
+  }
+
+  /**
+   * Shows the graphs of one compile.
+   * @param {string} title
+   * @param {TracedGraph[]} graphs
+   */
+  open(title, graphs) {
+    setShown(this.node, true);
+    draw(this.node, html`<${Provenance} key=${title} title=${title} graphs=${graphs} texts=${this.store.texts} onClose=${this.onClose} />`);
+  }
+
+  close() {
+    setShown(this.node, false);
+    draw(this.node, null);
+  }
+}
+
+/** @param {{title: string, graphs: TracedGraph[], texts: Map<number, StoredText>, onClose: () => void}} props */
+function Provenance({ title, graphs, texts, onClose }) {
+  const [picked, pick] = useState(0);
+  const [linked, setLinked] = useState(/** @type {Linked | null} */ (null));
+  const back = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => back.current?.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    let isCurrent = true;
+    void readGraph(graphs[picked], texts).then((found) => isCurrent && setLinked(found));
+    return () => (isCurrent = false);
+  }, [picked]);
+  return html`
+    <div class="cdiag-page-head">
+      <button type="button" class="cdiag-link cdiag-up" ref=${back} onClick=${onClose}>‹ back</button>
+      <h2>From graph to code: ${title}</h2>
+    </div>
+    <div class="cdiag-chips">
+      ${graphs.length > 1 && graphs.map((_, i) => html`
+        <button type="button" class="cdiag-compile" aria-pressed=${String(i === picked)} onClick=${() => pick(i)}>graph ${i + 1} of ${graphs.length}</button>`)}
+    </div>
+    ${linked && html`<${Panes} key=${picked} linked=${linked} />`}`;
+}
+
+/** @param {{linked: Linked}} props */
+function Panes({ linked }) {
+  const [chosen, choose] = useState(/** @type {Chosen | null} */ (null));
+  const { texts, links, codeKernels, stacks } = linked;
+  const lit = chosen ? findLit(linked, chosen) : null;
+  const colored = useMemo(() => Object.fromEntries(PANES.map(([pane]) => {
+    const highlighter = new CodeHighlighter();
+    return [pane, texts[pane].map((line) => colorLine(highlighter, line))];
+  })), [texts]);
+  const panes = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => {
+    if (chosen?.scrolls) for (const [pane] of PANES) if (pane !== chosen.pane) scrollToLast(panes.current, pane, lit?.[pane]);
+  }, [chosen]);
+  const kernels = new Set([...(lit?.code ?? [])].map((line) => codeKernels.get(line)));
+  const found = [...kernels].flatMap((kernel) => (kernel === undefined ? [] : lookUp(stacks, kernel) ?? []));
+  const user = findUserLines(found.filter((stack) => typeof stack === "string")).join("   ·   ");
+  return html`
+    <p class="cdiag-dim">${linked.isTraced ? HELP : NO_NODES}</p>
+    <p class="cdiag-provenance-user">${user}</p>
+    <div class="cdiag-panes" ref=${panes}>
+      ${PANES.map(([pane, label]) => html`
+        <section class="cdiag-pane">
+          <h3>${label}</h3>
+          <div class="cdiag-pane-lines" data-pane=${pane}>
+            ${linked.absent[pane] ? html`<p class="cdiag-dim">not in this page</p>` : colored[pane].map((content, line) => {
+              const isLinked = links[pane].has(line) || (pane === "code" && codeKernels.has(line));
+              const isHere = chosen?.pane === pane && chosen.line === line;
+              const light = isHere || lit?.[pane].has(line) ? " is-lit" : "";
+              const name = `cdiag-code-line${isLinked ? " is-linked" : ""}${light}${isHere ? " is-here" : ""}`;
+              if (!isLinked) return html`<div class=${name}>${content}</div>`;
+              /** @param {boolean} scrolls */
+              const go = (scrolls) => choose({ pane, line, scrolls });
+              return html`<div class=${name} tabindex="0" onPointerEnter=${() => go(false)} onFocus=${() => go(true)} onClick=${() => go(true)}>${content}</div>`;
+            })}
+          </div>
+        </section>`)}
+    </div>`;
+}
+
+/**
+ * The lines of all panes that belong to the chosen one.
+ * @param {Linked} linked
+ * @param {Chosen} chosen
+ */
+function findLit({ links }, { pane, line }) {
+  const found = links[pane].get(line);
+  const code = new Set([...(pane === "code" ? [line] : []), ...(found?.code ?? [])]);
+  return { pre: found?.pre ?? new Set(), post: found?.post ?? new Set(), code };
+}
+
+/**
+ * Brings the last of some lines into view; scrolls the pane, not the page.
+ * @param {HTMLElement | null} panes
+ * @param {Pane} name
+ * @param {Set<number>} [lines]
+ */
+function scrollToLast(panes, name, lines) {
+  const pane = panes?.querySelector(`[data-pane=${name}]`);
+  const node = lines?.size ? pane?.children[Math.max(...lines)] : null;
+  if (pane && node instanceof HTMLElement) pane.scrollTop = node.offsetTop - pane.clientHeight / 3;
+}
+
+/**
+ * @param {TracedGraph} graph
+ * @param {Map<number, StoredText>} stored
+ * @returns {Promise<Linked>}
+ */
+async function readGraph(graph, stored) {
+  const artifacts = [graph.mapping, graph.traces, graph.pre, graph.post, graph.code];
+  const [mapping, traces, pre, post, code] = await Promise.all(artifacts.map((artifact) => readText(artifact, stored)));
+  const [nodes, stacks] = [readJson(mapping), readJson(traces)];
+  const texts = { pre: splitLines(pre), post: splitLines(post), code: splitLines(code) };
+  /** @type {Map<number, string>} */
+  const codeKernels = new Map();
+  findKernelLines(texts.code, Object.keys(stacks)).forEach((lines, kernel) => lines.forEach((line) => codeKernels.set(line, kernel)));
+  const isTraced = Object.keys(nodes.postToPre ?? {}).length + Object.keys(nodes.cppCodeToPost ?? {}).length > 0;
+  const absent = { pre: pre === null, post: post === null, code: code === null };
+  return { texts, absent, links: linkLines(texts, nodes), codeKernels, stacks, isTraced };
+}
+
+/**
+ * @param {ArtifactName | null} artifact
+ * @param {Map<number, StoredText>} stored
+ */
+async function readText(artifact, stored) {
+  const text = artifact && stored.get(artifact.id);
+  if (!text?.z) return null;
+  try {
+    return await inflate(text);
+  } catch {
+    return null; // a damaged file; the artifact's own section says so
+  }
+}
+
+/**
+ * The user's lines that a kernel computes, from torch's texts of stacks.
+ * @param {string[]} stacks
+ */
+function findUserLines(stacks) {
+  const found = stacks.map((stack) => FRAME.exec(stack)).filter((match) => match !== null);
+  return [...new Set(found.map(([, file, line, name, code]) => `${formatPlace(file, line)} in ${name}: ${code.trim()}`))];
+}
+
+/** @param {string | null} text */
+function splitLines(text) {
+  return (text ?? "").split("\n").slice(0, MOST_CODE_LINES);
+}
+
+/**
+ * The object that a text holds; an empty one if it holds none.
+ * @param {string | null} text
+ * @returns {Record<string, any>}
+ */
+function readJson(text) {
+  try {
+    const value = JSON.parse(text ?? "{}");
+    return value !== null && typeof value === "object" ? value : {};
+  } catch {
+    return {};
+  }
+}
