@@ -71,22 +71,31 @@ def run_fix(truth: Any) -> tuple[dict[str, Any], str]:
 def list_cells(truth: Any, found: dict[str, Any]) -> list[str]:
     """The cells of a row, but for the last one."""
     tried = next((one for one in found["tried"] if one["move"] == "FollowPlan"), None)
-    plan = "no patch" if tried is None else "rejected" if tried["objection"] else format_count(tried)
+    without = "not tried" if truth.operations else "no patch"  # The step of a loop is tried first.
+    plan = without if tried is None else "rejected" if tried["objection"] else format_count(truth, tried)
     before, after = found["search"]["before"], found["search"]["after"]
-    hand = {"recompiles": truth.recompiles_by_hand, "graph_breaks": truth.graph_breaks_by_hand}
+    names = {"uncached": "bypasses"}
+    hand = {
+        name: getattr(truth, f"{names.get(name, name)}_by_hand")
+        for name in ("recompiles", "graph_breaks", "operations", "uncached")
+    }
     lines = (tried["lines"] if tried else 0, found["lines"], truth.lines_by_hand)
     return [
         truth.name,
-        *(format_count(before), plan, format_count(after), format_count(hand)),
+        *(format_count(truth, before), plan, format_count(truth, after), format_count(truth, hand)),
         "/".join(map(str, lines)),
         str(found["runs"]),
         str(round(found["seconds"])),
     ]
 
 
-def format_count(run: dict[str, Any]) -> str:
-    """Recompiles and graph breaks of a run."""
-    return str(run["recompiles"]) + (f" + {run['graph_breaks']} breaks" if run["graph_breaks"] else "")
+def format_count(truth: Any, run: dict[str, Any]) -> str:
+    """Recompiles and graph breaks of a run; where a loop is unrolled, the calls in its graphs."""
+    parts = [str(run["recompiles"])]
+    parts += [f"{run['graph_breaks']} breaks"] if run["graph_breaks"] else []
+    parts += [f"{run['uncached']} uncached"] if run.get("uncached") else []
+    parts += [f"{run['operations']:,} calls"] if truth.operations and "operations" in run else []
+    return " + ".join(parts)
 
 
 if __name__ == "__main__":

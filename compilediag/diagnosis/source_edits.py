@@ -552,7 +552,7 @@ class SourceText:
         rest = self.text[start : self.starts[line] if line < len(self.starts) else None]
         return start + len(rest.encode()[:column].decode(errors="ignore"))
 
-    def find_span(self, node: ast.stmt | ast.expr | ast.keyword) -> tuple[int, int]:
+    def find_span(self, node: ast.stmt | ast.expr | ast.keyword | ast.arg) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self._find_offset(node.lineno, node.col_offset), self._find_offset(end_line, end_column)
 

@@ -115,7 +115,7 @@ class MoveOut:
         names = {name for cause in seen.open_causes for name in cause.path.names} - {"self"}
         lines = {(row.user_file, row.user_line) for row in seen.evidence.rows(GraphBreak)}
         for file in seen.program.files.values():
-            for function in _list_functions(file):
+            for function in list_functions(file):
                 for statement in function.body:
                     kept = _find_kept(statement)
                     if kept is None or not (kept in names or (file.name, statement.lineno) in lines):
@@ -153,7 +153,7 @@ def _move_out(
     if removed is None or is_read or used & assigned or len(function.body) < 2:
         return None
     parts = [(file.name, removed)]
-    for other, call, owner in _list_callers(program, file, function):
+    for other, call, owner in list_callers(program, file, function):
         own = {} if owner is None or not names else {names[0]: owner}
         given = dict(zip(names[len(own) :], call.args, strict=False)) | {one.arg: one.value for one in call.keywords}
         values = {**own, **{name: node for name, node in given.items() if name is not None}}
@@ -181,24 +181,30 @@ def _fill(statement: ast.stmt, names: set[str], values: Mapping[str, ast.expr]) 
     return ast.unparse(Fill().visit(ast.parse(ast.unparse(statement))))
 
 
-def _list_callers(
+def list_callers(
     program: Program, file: ProgramFile, function: Function
 ) -> Iterator[tuple[ProgramFile, ast.Call, ast.expr | None]]:
     """The calls of a function that is compiled, with the object whose method it is."""
     is_method = isinstance(file.parents.get(function), ast.ClassDef)
-    for compiled in program.compile_calls:
-        target, name = (ast.unparse(compiled.target) if compiled.target else None), compiled.name
-        if compiled.node in function.decorator_list:
-            found = program.list_method_calls(function.name) if is_method else program.list_calls(function.name)
-        elif is_method and function.name == "forward":
-            found = program.list_calls(name or target or "")
-        elif target is not None and target.rpartition(".")[2] == function.name:
-            found = program.list_calls(name or target)
+    for compiled in find_compile_calls(program, file, function):
+        name = compiled.name or (ast.unparse(compiled.target) if compiled.target else "")
+        if compiled.node not in function.decorator_list:
+            found = program.list_calls(name)
         else:
-            continue
+            found = program.list_method_calls(function.name) if is_method else program.list_calls(function.name)
         for other, call in found:
             owner = call.func if function.name == "forward" else getattr(call.func, "value", None)
             yield other, call, owner if is_method else None
+
+
+def find_compile_calls(program: Program, file: ProgramFile, function: Function) -> Iterator[CompileCall]:
+    """Where the program compiles a function, or the module whose `forward` it is."""
+    is_forward = isinstance(file.parents.get(function), ast.ClassDef) and function.name == "forward"
+    for compiled in program.compile_calls:
+        target = ast.unparse(compiled.target) if compiled.target else ""
+        is_target = compiled.target is not None and (is_forward or target.rpartition(".")[2] == function.name)
+        if is_target or compiled.node in function.decorator_list:
+            yield compiled
 
 
 def _is_in_scope(file: ProgramFile, node: ast.AST | None) -> bool:
@@ -211,7 +217,7 @@ def _is_in_scope(file: ProgramFile, node: ast.AST | None) -> bool:
     return False
 
 
-def _list_functions(file: ProgramFile) -> Iterator[Function]:
+def list_functions(file: ProgramFile) -> Iterator[Function]:
     return (node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
@@ -316,13 +322,13 @@ class ComputeInInit:
             name for cause in seen.open_causes if cause.path.is_module_attribute and (name := cause.path.own_name)
         )
         for name in names:
-            for file, owner, init in _list_classes(seen.program):
+            for file, owner, init in list_classes(seen.program):
                 bundle = tuple(_compute_in_init(file, owner, init, name))
                 if bundle:
                     yield bundle
 
 
-def _list_classes(program: Program) -> Iterator[tuple[ProgramFile, ast.ClassDef, ast.FunctionDef]]:
+def list_classes(program: Program) -> Iterator[tuple[ProgramFile, ast.ClassDef, ast.FunctionDef]]:
     """The classes of a program with their `__init__`."""
     for file in program.files.values():
         for node in ast.walk(file.tree):
@@ -334,13 +340,13 @@ def _list_classes(program: Program) -> Iterator[tuple[ProgramFile, ast.ClassDef,
 def _compute_in_init(
     file: ProgramFile, owner: ast.ClassDef, init: ast.FunctionDef, name: str
 ) -> Iterator[ProgramChange]:
-    assigned = {attribute: one for one in init.body for attribute in _list_assigned(one)}
+    assigned = {attribute: one for one in init.body for attribute in list_assigned(one)}
     changed = {
         attribute
         for one in owner.body
         if one is not init
         for node in ast.walk(one)
-        for attribute in _list_assigned(node)
+        for attribute in list_assigned(node)
     }
     if name not in assigned or name in changed:
         return
@@ -349,7 +355,7 @@ def _compute_in_init(
     taken = {node.attr for node in ast.walk(owner) if isinstance(node, ast.Attribute)}
     for method in owner.body:
         for node in _list_largest(method, local) if isinstance(method, ast.FunctionDef) and method is not init else ():
-            attributes = {one.attr for one in ast.walk(node) if _is_own_attribute(one)}  # type: ignore[attr-defined]
+            attributes = {one.attr for one in ast.walk(node) if is_own_attribute(one)}  # type: ignore[attr-defined]
             if name not in attributes or not attributes <= assigned.keys() - changed:
                 continue
             parent = file.parents[node]
@@ -372,17 +378,17 @@ def _list_largest(node: ast.AST, local: set[str]) -> Iterator[ast.expr]:
         is_number = isinstance(child, ast.BinOp | ast.UnaryOp | ast.Call) and all(
             isinstance(one, ast.BinOp | ast.UnaryOp | ast.Constant | ast.operator | ast.unaryop | ast.expr_context)
             or (isinstance(one, ast.Name) and one.id not in local)
-            or _is_own_attribute(one)
+            or is_own_attribute(one)
             or _is_function(one)
             for one in ast.walk(child)
         )
-        if is_number and any(map(_is_own_attribute, ast.walk(child))):
+        if is_number and any(map(is_own_attribute, ast.walk(child))):
             yield child  # type: ignore[misc]
         else:
             yield from _list_largest(child, local)
 
 
-def _is_own_attribute(node: ast.AST) -> bool:
+def is_own_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
@@ -397,12 +403,12 @@ def _is_function(node: ast.AST) -> bool:
 _NUMBER_FUNCTIONS = ("abs", "float", "int", "max", "min", "pow", "round")
 
 
-def _list_assigned(node: ast.AST) -> Iterator[str]:
+def list_assigned(node: ast.AST) -> Iterator[str]:
     """The attributes of `self` that a statement assigns."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     for target in targets:
         for one in target.elts if isinstance(target, ast.Tuple) else [target]:
-            if _is_own_attribute(one):
+            if is_own_attribute(one):
                 yield one.attr  # type: ignore[attr-defined]
 
 
@@ -416,8 +422,8 @@ class FillInInit:
         sizes = [int(value) for cause in causes for value in cause.values if value.isdecimal()]
         names = {name for cause in causes for name in cause.path.names}
         largest = max(sizes, default=0)
-        for file, owner, init in _list_classes(seen.program):
-            empty = {name: one for one in init.body if _is_none(one) for name in _list_assigned(one) if name in names}
+        for file, owner, init in list_classes(seen.program):
+            empty = {name: one for one in init.body if _is_none(one) for name in list_assigned(one) if name in names}
             for call in _list_fills(owner, init, set(empty)) if empty and largest else ():
                 for more in (0, 2):  # The largest size that recompiled need not be the largest one.
                     text = f"{ast.unparse(call.func)}({1 << largest.bit_length() + more})"
@@ -438,14 +444,14 @@ def _list_fills(owner: ast.ClassDef, init: ast.FunctionDef, names: set[str]) -> 
         for method in owner.body
         if isinstance(method, ast.FunctionDef) and method is not init
         for node in ast.walk(method)
-        if names & set(_list_assigned(node))
+        if names & set(list_assigned(node))
     }
     for branch in (node for node in ast.walk(owner) if isinstance(node, ast.If)):
-        if not any(_is_own_attribute(node) and node.attr in names for node in ast.walk(branch.test)):  # type: ignore
+        if not any(is_own_attribute(node) and node.attr in names for node in ast.walk(branch.test)):  # type: ignore
             continue
         for statement in branch.body:
             call = statement.value if isinstance(statement, ast.Expr) else None
-            is_fill = isinstance(call, ast.Call) and _is_own_attribute(call.func) and call.func.attr in filling  # type: ignore
+            is_fill = isinstance(call, ast.Call) and is_own_attribute(call.func) and call.func.attr in filling  # type: ignore
             if is_fill and len(call.args) == 1 and not call.keywords:  # type: ignore[union-attr]
                 yield call  # type: ignore[misc]
 

@@ -23,6 +23,7 @@ from ..system import plugins
 from .code_moves import CODE_MOVES
 from .observation import Bundle, Move, Observation, can_be_dynamic, change_edits, name_settings
 from .program import CompileCall, Program, ProgramChange, ProgramFile
+from .region_moves import AutocastOutside, CacheAutocast, CompileStep
 
 #: Functions that mark a size, from the one that says most.
 _MARKS = ("torch._dynamo.mark_dynamic", "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.decorators.mark_unbacked")
@@ -354,19 +355,22 @@ def _is_key(node: ast.Subscript, key: str) -> bool:
 
 #: All moves, in the order in which their changes are preferred.
 MOVES: tuple[Move, ...] = (
+    CompileStep(),
     RemoveDynamicFalse(),
     FollowPlan(),
     MarkEverywhere(),
     DynamicTrue(),
+    AutocastOutside(),
     Configure(),
     PrintLater(),
+    CacheAutocast(),
     TryAlternatives(),
     TensorForNumber(),
     *CODE_MOVES,
     Isolate(),
 )
 #: Those that are tried on the unchanged program before the best of them is built on.
-FIRST: tuple[Move, ...] = MOVES[:4]
+FIRST: tuple[Move, ...] = MOVES[:5]
 
 
 def list_moves() -> list[Move]:

@@ -24,11 +24,14 @@ Bundle = tuple[ProgramChange, ...]
 
 @dataclass(frozen=True)
 class Observation:
-    """What a run of the program in some state showed. `unchanged` is what the unchanged program showed."""
+    """What a run of the program in some state showed. `unchanged` is what the unchanged program showed. `is_uncached`:
+    a graph enters autocast, so no cache keeps it.
+    """
 
     program: Program
     evidence: Evidence
     unchanged: Observation | None = None
+    is_uncached: bool = False
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:

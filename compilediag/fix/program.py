@@ -37,6 +37,9 @@ class ProgramChange:
     `kind` is one of `observation.KINDS`, and `title` says what it does, in one line. `parts` has splices of files.
     `settings` are assigned at `place`. Two changes that are equal but for their titles are one. `is_whole`: no part of
     it makes sense without the others.
+
+    A change that compiles something inside of a function, in place of the function, names it in `uncompiled`; then
+    `runs` are the parts in the copy that runs, in which `OBSERVE` is called where the function was compiled.
     """
 
     kind: str
@@ -45,6 +48,8 @@ class ProgramChange:
     settings: tuple[tuple[str, str | int | bool], ...] = ()
     place: Place = MODULE
     is_whole: bool = False
+    runs: tuple[tuple[str, Splice], ...] = ()
+    uncompiled: str | None = None
 
     def split(self) -> list[ProgramChange]:
         """The change in the smallest parts that can be left out."""
@@ -152,9 +157,7 @@ class ProgramFile(SourceText):
         if not isinstance(call, ast.Call):
             end = self.find_span(call)[1]
             return None if value is None else Splice(end, end, f"({name}={value})", False)
-        parts: list[ast.expr | ast.keyword] = sorted(
-            [*call.args, *call.keywords], key=lambda part: (part.lineno, part.col_offset)
-        )
+        parts = self.list_items(call)
         spans = [self.find_span(part) for part in parts]
         end = self.find_span(call)[1]
         at = next((i for i, part in enumerate(parts) if isinstance(part, ast.keyword) and part.arg == name), None)
@@ -164,6 +167,16 @@ class ProgramFile(SourceText):
         if value is not None:
             new = f"{name}={value}"
             return None if self.text[slice(*spans[at])] == new else Splice(*spans[at], new, False)
+        return self.remove_item(parts, at)
+
+    def list_items(self, call: ast.Call) -> list[ast.expr | ast.keyword]:
+        """The arguments of a call in their order."""
+        items: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        return sorted(items, key=lambda item: (item.lineno, item.col_offset))
+
+    def remove_item(self, items: Sequence[ast.expr | ast.keyword | ast.arg], at: int) -> Splice:
+        """The splice that removes one of several items with its comma."""
+        spans = [self.find_span(item) for item in items]
         start = spans[at - 1][1] if at else spans[at][0]
         stop = spans[at][1] if at or len(spans) == 1 else spans[at + 1][0]
         return Splice(start, stop, "", False)
@@ -253,10 +266,13 @@ class Program:
             found.update(dict.fromkeys((file.name, splice) for splice in file.find_splices(edit)))
         return tuple(key for key in found if key[1].new or key[1].start != key[1].end)
 
-    def apply(self, changes: Sequence[ProgramChange]) -> dict[str, EditedSource]:
-        """The files that the changes edit. EditError if two of them want the same text, or the result is no Python."""
+    def apply(self, changes: Sequence[ProgramChange], is_run: bool = False) -> dict[str, EditedSource]:
+        """The files that the changes edit, or, with `is_run`, as the copy that runs has them. EditError if two of them
+        want the same text, or the result is no Python.
+        """
         splices: dict[str, list[Splice]] = {}
-        for name, splice in dict.fromkeys(part for change in changes for part in change.parts):
+        parts = (change.runs if is_run and change.runs else change.parts for change in changes)
+        for name, splice in dict.fromkeys(itertools.chain.from_iterable(parts)):
             splices.setdefault(name, []).append(splice)
         for place, group in group_by(changes, lambda change: change.place).items():
             self._add_settings(place, merge_settings([dict(change.settings) for change in group]).settings, splices)

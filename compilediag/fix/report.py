@@ -71,7 +71,7 @@ def make_headline(result: FixResult) -> str:
     before = result.before
     if result.problem is not None or before is None:
         return f"Nothing was tried: {result.problem or 'the program did not run'}."
-    if not any(before.score[:3]):
+    if not before.score.is_open:
         return "Nothing to fix: nothing recompiled, and no graph breaks."
     runs = f"{format_amount(result.runs, 'run')}, {format_seconds(result.seconds)}"
     if result.is_interrupted and not result.changes:
@@ -90,6 +90,8 @@ def make_headline(result: FixResult) -> str:
 def _describe_counts(state: State) -> str:
     counts = [format_amount(state.run.recompiles, "recompile")] if state.run.recompiles else []
     counts += [format_amount(state.run.graph_breaks, "graph break")] if state.run.graph_breaks else []
+    counts += [f"{format_amount(state.run.largest, 'call')} in a graph"] if state.is_unrolled else []
+    counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
     return " and ".join(counts) or format_amount(state.run.limits, "limit")
 
 
@@ -97,6 +99,10 @@ def _describe_change(before: State, after: State) -> str:
     parts = [f"recompiles {before.run.recompiles} -> {after.run.recompiles}"]
     if before.run.graph_breaks or after.run.graph_breaks:
         parts.append(f"graph breaks {before.run.graph_breaks} -> {after.run.graph_breaks}")
+    if before.is_unrolled:
+        parts.append(f"calls in the largest graph {before.run.largest:,} -> {after.run.largest:,}")
+    if before.run.uncached:
+        parts.append(f"graphs that no cache keeps {before.run.uncached} -> {after.run.uncached}")
     if before.run.limits:
         parts.append(f"limits reached {before.run.limits} -> {after.run.limits}")
     return ", ".join(parts)
@@ -185,7 +191,7 @@ def get_exit_code(result: FixResult) -> int:
     """
     if result.problem is not None or result.before is None:
         return 3
-    if not any(result.before.score[:3]):
+    if not result.before.score.is_open:
         return 0
     if not result.holds:
         is_needed = bool(result.left) and all(left.is_needed for left in result.left)
@@ -250,6 +256,8 @@ def _count(state: State) -> dict[str, Any]:
         "graph_breaks": run.graph_breaks,
         "limits": run.limits,
         "compiles": run.compiles,
+        "operations": run.operations,
+        "uncached": run.uncached,
         "compile_seconds": round(run.compile_seconds, 3),
         "wall_seconds": round(run.run.wall, 3),
         "warm_call_seconds": state.calls.warm_s if state.calls is not None else None,

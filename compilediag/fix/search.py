@@ -30,11 +30,14 @@ from .calls import OuterCalls, find_other_result, read_calls
 from .moves import FIRST, list_moves
 from .observation import KINDS, Bundle, Move, Observation
 from .program import Program, ProgramChange
+from .region_moves import CompileStep
 
 #: Calls after the last compile that a run makes: a share of those before, and at least so many.
 _MORE_CALLS, _FEWEST_CALLS = 0.25, 20
 #: A changed run is ended after so many times the seconds of the unchanged one, and some more.
 _LONGER, _MORE_S = 5.0, 60.0
+#: A graph that has no loop unrolled any more is so many times smaller.
+_SMALLER = 8
 #: States that are proven if the best one is refuted.
 _MOST_PROOFS = 3
 #: Runs that are kept for leaving out what is not needed.
@@ -46,13 +49,16 @@ class Score(NamedTuple):
 
     limits: int
     breaks: int
+    unrolled: int
+    uncached: int
     recompiles: int
     compiles: int
     failures: int
 
-    @classmethod
-    def of(cls, run: RunSummary) -> Score:
-        return cls(run.limits, run.graph_breaks, run.recompiles, run.compiles, run.failures)
+    @property
+    def is_open(self) -> bool:
+        """True if there is something to fix."""
+        return any(self[:-2])
 
     @property
     def result(self) -> tuple[int, ...]:
@@ -63,7 +69,7 @@ class Score(NamedTuple):
 @dataclass(frozen=True)
 class State:
     """The program with some changes, and the run that showed what it does, with its number. `objection` says why it is
-    rejected.
+    rejected. `is_unrolled`: a graph has all steps of a loop.
     """
 
     changes: tuple[ProgramChange, ...]
@@ -72,10 +78,13 @@ class State:
     lines: int
     number: int = 0
     objection: str | None = None
+    is_unrolled: bool = False
 
     @property
     def score(self) -> Score:
-        return Score.of(self.run)
+        run = self.run
+        counts = (run.recompiles, run.compiles, run.failures)
+        return Score(run.limits, run.graph_breaks, int(self.is_unrolled), run.uncached, *counts)
 
     @property
     def rank(self) -> tuple[int, ...]:
@@ -213,6 +222,8 @@ class Search:
         self._unchanged: list[State] = []
         self._sessions: dict[Path, SessionData] = {}
         self._own: list[State] = []
+        #: The calls in the largest graph of the unchanged program, if it has a loop unrolled.
+        self._unrolled = 0
         self.result = FixResult()
 
     def run(self) -> FixResult:
@@ -246,7 +257,10 @@ class Search:
         seen = self._observe(first)
         backend = "aot_eager" if any(map(_is_float, seen.causes)) else "eager"
         self.result.backend = backend
-        if not any(first.score[:3]):
+        if "code" in self._limits.kinds and any(CompileStep().propose(seen)):
+            self._unrolled = first.run.largest
+            self.result.before = self.result.after = first = replace(first, is_unrolled=True)
+        if not first.score.is_open:
             return False
         self._job = replace(self._job, stop_after=self._find_horizon(first), stop_after_s=None, stops_when_quiet=False)
         if self._runner.timeout is None:
@@ -263,7 +277,7 @@ class Search:
             third = self._measure((), "unchanged, once more", backend)
             self._unchanged = sorted([first, second, third], key=lambda state: state.score)
             counts = format_names([str(state.run.recompiles) for state in self._unchanged])
-            if first.score.result[:3] != second.score.result[:3]:
+            if first.score[:-2] != second.score[:-2]:
                 self.result.notes += (f"Unchanged runs differ by chance: {counts} recompiles.",)
         self.result.before = self.result.after = self._unchanged[0]
         self._report(self.result, None)
@@ -296,7 +310,7 @@ class Search:
     def _measure(self, changes: Sequence[ProgramChange], what: str, backend: str | None) -> State:
         """Run the program with some changes. EditError if they cannot be applied together."""
         program = self.result.program
-        files = program.apply(changes) if program is not None and changes else {}
+        files = program.apply(changes, is_run=True) if program is not None and changes else {}
         job = replace(
             self._job, backend=backend, files={name: (edited.text, edited.lines) for name, edited in files.items()}
         )
@@ -306,7 +320,8 @@ class Search:
         run = measure(self._runner, job, what)
         lines = program.count_lines(changes) if program is not None else 0
         calls = read_calls(run.run.session) if run.run.exit_code is not None else None
-        return State(tuple(changes), run, calls, lines, number)
+        is_unrolled = run.largest * _SMALLER > self._unrolled > 0
+        return State(tuple(changes), run, calls, lines, number, is_unrolled=is_unrolled)
 
     def _try(self, changes: Sequence[ProgramChange], what: str) -> State | None:
         """The program with some changes, judged; None if they cannot be applied, or there are no runs left."""
@@ -346,7 +361,8 @@ class Search:
 
     def _observe(self, state: State) -> Observation:
         assert self.result.program is not None
-        seen = Observation(self.result.program, Evidence.of(self._open(state)))
+        evidence = Evidence.of(self._open(state))
+        seen = Observation(self.result.program, evidence, is_uncached=bool(state.run.uncached))
         return seen if not self._unchanged or state is self._unchanged[0] else replace(seen, unchanged=self._first)
 
     @cached_property
@@ -376,7 +392,7 @@ class Search:
         if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
             return True
         is_first = best is self._unchanged[0]
-        return not is_first and not any(best.score[:3])
+        return not is_first and not best.score.is_open
 
     def _take_step(self, best: State) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
@@ -402,7 +418,8 @@ class Search:
         for state in self._attempt_all(best, self._propose(FIRST, seen, 1)):
             if is_better(state, best):
                 found.append(state)
-                if not any(state.score[:3]) and state.lines <= 1 and state.is_local:
+                is_least = not state.score.is_open and state.lines <= 1 and state.is_local
+                if is_least or state.score.unrolled < best.score.unrolled:
                     break
         return min(found, key=lambda state: state.rank, default=None)
 
@@ -431,7 +448,7 @@ class Search:
     def _attempt(self, best: State, bundle: Bundle, move: str) -> State | None:
         """The best state with a bundle added; where it edits the same code, in place of what did so before."""
         changes = _add(best, bundle)
-        if len(changes) == len(best.changes):
+        if {*changes} == {*best.changes}:
             return None
         title = format_names([change.title for change in bundle], 2)
         state = self._try(changes, title)
@@ -485,7 +502,7 @@ class Search:
 
     def _finish(self, best: State) -> None:
         result = self.result
-        result.left = tuple(_list_left(self._observe(best), best.calls))
+        result.left = tuple(_list_left(self._observe(best), best))
         if not best.changes or not self._limits.with_proof:
             return
         self._runner.fork_no_more()
@@ -498,7 +515,7 @@ class Search:
                 break
             result.notes += (f"Refuted with the program's own backend: {result.proof.objection}.",)
         best = result.after or best
-        result.left = tuple(_list_left(self._observe(best), best.calls))
+        result.left = tuple(_list_left(self._observe(best), best))
 
     def _prove(self, state: State) -> Proof:
         """Run the program with its own backend, unchanged and changed, two times each and in turn."""
@@ -519,7 +536,8 @@ def is_better(state: State, best: State) -> bool:
     """True if a state is accepted and does more than another one, or the same with fewer lines. As long as nothing else
     tells them apart, fewer guards that failed are a step forward.
     """
-    if state.objection is not None or state.score.compiles > best.score.compiles:
+    is_more = state.score.compiles > best.score.compiles and state.score.unrolled >= best.score.unrolled
+    if state.objection is not None or is_more:
         return False
     if state.score.result != best.score.result:
         return state.score.result < best.score.result
@@ -536,7 +554,8 @@ def find_objection(without: Sequence[State], state: State) -> str | None:
         return end
     if run.run.exit_code != base.run.exit_code and not base.run.raised:
         return f"exit code {run.run.exit_code}"
-    lost = sorted(base.functions - run.functions, key=str)
+    replaced = {change.uncompiled for change in state.changes} if run.functions else {}
+    lost = sorted((one for one in base.functions - run.functions if one[0] not in replaced), key=str)
     if lost:
         return f"{format_function(*lost[0], None)} is no longer compiled"
     if run.graph_breaks > max(one.run.graph_breaks for one in without):
@@ -555,7 +574,9 @@ def find_objection(without: Sequence[State], state: State) -> str | None:
 
 
 def _add(best: State, bundle: Bundle) -> list[ProgramChange]:
-    return [*best.changes, *(change for change in bundle if change not in best.changes)]
+    """The changes with a bundle; without those that compile something else in place of the same function."""
+    replaced = {change.uncompiled for change in bundle} - {None}
+    return [*dict.fromkeys([*(change for change in best.changes if change.uncompiled not in replaced), *bundle])]
 
 
 def _drop(best: State, part: ProgramChange) -> tuple[ProgramChange, ...]:
@@ -580,8 +601,13 @@ def _is_float(cause: Cause) -> bool:
     return any(get_value_type(value) == "float" for value in cause.values)
 
 
-def _list_left(seen: Observation, calls: OuterCalls | None) -> Iterator[Left]:
-    begins = calls.begins if calls is not None else ()
+def _list_left(seen: Observation, state: State) -> Iterator[Left]:
+    begins = state.calls.begins if state.calls is not None else ()
+    if state.is_unrolled:
+        yield Left(f"a loop is unrolled: {format_amount(state.run.largest, 'call')} in a graph", "", "", 0, False)
+    if state.run.uncached:
+        graphs = format_amount(state.run.uncached, "graph")
+        yield Left(f"no cache keeps {graphs}: autocast is entered inside", "", "", 0, False)
     for cause in seen.causes:
         advice = advise(cause.alone)
         what = advice.what_changed or describe_change(cause)

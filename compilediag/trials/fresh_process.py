@@ -29,6 +29,8 @@ _STDIN_PART = 1 << 16
 _LAUNCHER_S = 30.0
 #: What the outer calls into compiled code returned, in the folder of a run; see `observed_calls.py`.
 CALLS_FILE = "calls.json"
+#: The name of the function that observes what is not compiled any more, for the changed copy of a program.
+OBSERVE = "__compilediag_observe__"
 #: The folder, in that of a run, of the first process that the program spawned. It is the run's if only it compiled.
 FIRST_CHILD = "child-0"
 #: Each process compiles from scratch, and the order of sets is the same in all.
@@ -100,6 +102,7 @@ class ProcessRun:
     `has_own_caches` is false if the program set other caches. `is_stopped`: it was ended after enough calls. `files`
     are the program's own that it imported, and `modules` all others. `sets_environment`: the program changed it.
     `has_gpu`: torch found one. `starts_processes`: the program started Python processes; known if calls are observed.
+    `uncached` counts the graphs that Inductor's caches would not keep; known if its backend was replaced.
     """
 
     session: Path
@@ -118,6 +121,7 @@ class ProcessRun:
     sets_environment: bool = False
     starts_processes: bool = False
     has_gpu: bool = False
+    uncached: int = 0
 
 
 class ProcessRunner:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompilediagError
-from ..events import Compile, GraphBreak, GuardFailure, Recompile
+from ..events import CacheLookup, Compile, GraphBreak, GuardFailure, Recompile
 from ..formatting import format_line
 from ..storage.data import SessionData
 from .fresh_process import ProcessRun, ProcessRunner, ProgramJob
@@ -27,6 +27,8 @@ class RunSummary:
 
     `compiles` counts the frames that were compiled, or tried, and `failures` the guards that failed. `functions` have
     compiled code: their names and files. `refused` counts the functions that torch failed or gave up to compile.
+    `operations` are the calls in all graphs, and `largest` those in the largest one. `uncached` counts the graphs that
+    no cache keeps because they enter autocast.
     """
 
     run: ProcessRun
@@ -38,6 +40,9 @@ class RunSummary:
     compiles: int = 0
     failures: int = 0
     refused: int = 0
+    operations: int = 0
+    largest: int = 0
+    uncached: int = 0
 
 
 def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
@@ -61,7 +66,15 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         compiles=sum(row.trigger == "dynamo" for row in compiles),
         failures=len({(row.guard_source, row.guard_kind) for row in data.rows(GuardFailure)}),
         refused=len({(row.function, row.file) for row in compiles if row.outcome in ("failed", "skipped")}),
+        operations=sum(row.graph_ops or 0 for row in compiles),
+        largest=max((row.graph_ops or 0 for row in compiles), default=0),
+        uncached=run.uncached + sum(map(_is_bypassed, data.rows(CacheLookup))),
     )
+
+
+def _is_bypassed(row: CacheLookup) -> bool:
+    """True if a graph was not looked up in a cache because it enters autocast."""
+    return row.outcome == "bypass" and "_enter_autocast" in (row.reason or "")
 
 
 def _has_code(row: Compile) -> bool:

@@ -2,11 +2,14 @@
 
 What a program prints is a weak oracle: many print nothing of what they compute. So each run of a trial keeps a digest
 of what the outer calls returned, which another run is compared with. A run can be ended after a number of such calls:
-edits and backends do not change that number, as they change the number of compiled frames.
+edits and backends do not change that number, as they change the number of compiled frames. A change that compiles
+something inside of a function, in place of the function, has the function observed all the same: in the copy that runs,
+`OBSERVE` is called where it was compiled.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import json
@@ -24,7 +27,7 @@ import torch
 from ..sources.hooks.torch_names import Unavailable
 from ..system.files import write_file
 from . import torch_api
-from .fresh_process import CALLS_FILE
+from .fresh_process import CALLS_FILE, OBSERVE
 
 #: Calls whose digest is kept, and tensors of each.
 _MAX_CALLS, _MAX_TENSORS = 20_000, 64
@@ -98,6 +101,7 @@ class CallObserver:
             return observer.wrap(compiled) if isinstance(compiled, types.FunctionType) else compiled
 
         context.__call__ = compile_observed
+        setattr(builtins, OBSERVE, self.observe)
         # Called from a frame that is compiled, after a graph break, the wrapper itself would be compiled too.
         skip_code(self.wrap(_never_called).__code__)
 
@@ -123,6 +127,13 @@ class CallObserver:
             # torch looks through its own wrappers by this number: compiling what is compiled compiles the original.
             setattr(call_observed, torch_api.WRAPPER_ID, id(call_observed))
         return call_observed  # type: ignore[return-value]
+
+    def observe(self, called: Any) -> Any:
+        """A function or module whose calls are noted, as if it was compiled."""
+        if not isinstance(called, torch.nn.Module):
+            return self.wrap(called)
+        torch_api.wrap_module(called, self.wrap)
+        return called
 
     def _note(self, begin: int, before: int, result: Any) -> None:
         with contextlib.suppress(Exception):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..diagnosis.change import find_config_module
@@ -59,16 +60,18 @@ def measure_gpu_memory() -> int:
     return sum(torch.cuda.memory_reserved(device) for device in range(torch.cuda.device_count()))
 
 
-def replace_backends(backend: str) -> None:
+def replace_backends(backend: str, note_graph: Callable[[Any], None]) -> None:
     """Let torch's own backends do what `backend` does, "eager" or "aot_eager", for the rest of the process.
 
     A backend that is a function of the user's stays. The objects and their identity stay too, because guards check it.
+    `note_graph` is called with each graph that Inductor would have compiled.
     """
     inductor, named = INDUCTOR_BACKEND.find(), NAMED_BACKEND.find()
     call_named = named.__call__
     replacement = find_backend()(backend)
 
     def run_graph(self: Any, model_: Any, inputs_: Any, **options: Any) -> Any:
+        note_graph(model_)
         return replacement(model_, inputs_)
 
     def run_named(self: Any, model_: Any, inputs_: Any) -> Any:
@@ -77,6 +80,20 @@ def replace_backends(backend: str) -> None:
 
     inductor.__call__ = run_graph
     named.__call__ = run_named
+
+
+def enters_autocast(graph: Any) -> bool:
+    """True if a graph enters autocast, for which AOTAutogradCache passes over it, unless that is allowed."""
+    config = sys.modules.get("torch._inductor.config")
+    allowed = getattr(config, "unsafe_marked_cacheable_functions", {})
+    functions = (node.target for node in graph.graph.nodes if node.op == "call_function")
+    names = {f"{getattr(one, '__module__', '')}.{getattr(one, '__name__', '')}" for one in functions}
+    return any(name.endswith("_enter_autocast") and name not in allowed for name in names)
+
+
+def wrap_module(module: Any, wrap: Callable[[Any], Any]) -> None:
+    """Let calls of a module call a wrapper, which is put where `module.compile()` puts its own."""
+    module._compiled_call_impl = wrap(module._call_impl)
 
 
 def compile_context() -> Any:

@@ -76,6 +76,10 @@ class RunResult:
 
         self._calls = observe_calls(rule, end)
 
+    def note_graph(self, graph: Any) -> None:
+        """Count the graphs that no cache would keep, because they enter autocast."""
+        self._values["uncached"] = self._values.get("uncached", 0) + torch_api.enters_autocast(graph)
+
     def note_problem(self, problem: str) -> None:
         """Keep why the program could not be started."""
         self._values["problem"] = problem
@@ -123,7 +127,7 @@ def _run_job(job_file: str, prepare: Prepare) -> int:
         run = prepare(job, files)
         apply_settings(job["settings"])
         if job["backend"]:
-            use_backend(job["backend"])
+            use_backend(job["backend"], result.note_graph)
         if job["observes"]:
             result.observe_calls(
                 StopRule(job["stop_after"], job["stop_after_s"], job["stop_until"], job["stops_when_quiet"])
@@ -252,10 +256,10 @@ def apply_settings(settings: Settings) -> None:
         setattr(owner, key, f"{now},{value}" if key in _JOINED and now else value)
 
 
-def use_backend(backend: str) -> None:
+def use_backend(backend: str, note_graph: Callable[[Any], None]) -> None:
     """Let every `torch.compile` with a backend of torch's own use this one. CompilediagError if it can't."""
     try:
-        torch_api.replace_backends(backend)
+        torch_api.replace_backends(backend, note_graph)
     except Unavailable as why:
         raise CompilediagError(f"--fast does not work here: {why}") from None
 

@@ -215,6 +215,66 @@ def double(x):
 print(float(double(torch.ones(3)).sum()))
 """
 
+#: The graph has the step of the loop 130 times.
+UNROLLED = """
+import torch
+
+class Cell(torch.nn.Module):
+    def forward(self, x, h):
+        return torch.tanh(x * 2 + h) * 0.5
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+
+    def forward(self, x):
+        h = torch.zeros(4)
+        for t in range(x.shape[0]):
+            h = self.cell(x[t], h)
+        return h.sum()
+
+net = torch.compile(Net(), backend="eager")
+for n in range(3):
+    print(float(net(torch.ones(130, 4) * n)))
+"""
+STEP = """
+net = Net()
+net.cell.compile(backend="eager")
+for n in range(3):
+"""
+#: No cache keeps a graph that enters autocast.
+AUTOCAST = """
+import torch
+
+layer = torch.nn.Linear(4, 4)
+
+@torch.compile
+def project(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+        y = y + 1
+    return y
+
+for n in range(3):
+    x = torch.ones(2, 4) * n
+    y = project(x)
+    print(y.dtype)
+"""
+OUTSIDE = """
+@torch.compile
+def project(x):
+    y = layer(x)
+    y = y + 1
+    return y
+
+for n in range(3):
+    x = torch.ones(2, 4) * n
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = project(x)
+    print(y.dtype)
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "kinds", "lines"),
@@ -222,14 +282,18 @@ print(float(double(torch.ones(3)).sum()))
         (KEEPS, "code", KEPT),
         (DEPTHS, "tensor", "        return x / self.depth_value\n"),
         (PRINTS_INSIDE, "settings", "torch._dynamo.config.reorderable_logging_functions.add(print)\n"),
+        (UNROLLED, "code", STEP),
+        (AUTOCAST, "code", OUTSIDE),
+        (AUTOCAST, "settings", "torch._inductor.config.unsafe_marked_cacheable_functions = {"),
     ],
-    ids=["a statement and a branch", "a number of a module", "print"],
+    ids=["a statement and a branch", "a number of a module", "print", "a loop", "autocast", "autocast in the cache"],
 )
 def test_what_the_code_does_is_changed_where_it_stays_the_same(fix, script, text, kinds, lines):
     path = script(text)
     found = fix("--fast", "--write", "--allow", kinds, "train.py")
     assert found["exit_code"] == 0, found["left"]
-    assert (found["search"]["after"]["recompiles"], found["search"]["after"]["graph_breaks"]) == (0, 0)
+    after = found["search"]["after"]
+    assert (after["recompiles"], after["graph_breaks"], after["uncached"]) == (0, 0, 0) and after["operations"] < 100
     assert lines in path.read_text()
 
 

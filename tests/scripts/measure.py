@@ -30,12 +30,16 @@ LIMIT = re.compile(r"torch\._dynamo hit config\.(?:accumulated_)?recompile_limit
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run of a script did; `graphs` counts compiled graphs, `seconds` includes the start of Python."""
+    """What one run of a script did. `graphs` counts compiled graphs, `operations` the calls in them, and `bypasses` the
+    graphs that AOTAutogradCache passes over; `seconds` includes the start of Python.
+    """
 
     exit_code: int
     recompiles: int
     graph_breaks: int
     graphs: int
+    operations: int
+    bypasses: int
     limits: int
     reasons: tuple[str, ...]
     output: str
@@ -63,6 +67,10 @@ class Truth:
     expected: str
     wrong: str
     not_reached: str = ""
+    operations: int = 0
+    operations_by_hand: int = 0
+    bypasses: int = 0
+    bypasses_by_hand: int = 0
 
     @property
     def folder(self) -> Path:
@@ -104,9 +112,11 @@ def reaches_hand(truth: Truth, found: dict[str, Any]) -> bool:
     """True if what `compilediag fix --json` found does more than the change by hand, or the same with as many lines."""
     after = found["search"]["after"]
     counts, by_hand = (
-        (after["graph_breaks"], after["recompiles"]),
-        (truth.graph_breaks_by_hand, truth.recompiles_by_hand),
+        (after["graph_breaks"], after["uncached"], after["recompiles"]),
+        (truth.graph_breaks_by_hand, truth.bypasses_by_hand, truth.recompiles_by_hand),
     )
+    if truth.operations_by_hand and after["operations"] > truth.operations_by_hand:
+        return False
     return counts < by_hand or (counts == by_hand and found["lines"] <= truth.lines_by_hand)
 
 
@@ -130,6 +140,8 @@ def measure(script: Path, arguments: tuple[str, ...] = (), python: str = sys.exe
         recompiles=len(RECOMPILE.findall(done.stderr)),
         graph_breaks=sum(counters.get("graph_break", {}).values()),
         graphs=counters.get("stats", {}).get("unique_graphs", 0),
+        operations=counters.get("stats", {}).get("calls_captured", 0),
+        bypasses=counters.get("aot_autograd", {}).get("autograd_cache_bypass", 0),
         limits=len(LIMIT.findall(done.stderr)),
         reasons=tuple(REASON.findall(done.stderr)),
         output=done.stdout,
@@ -167,7 +179,8 @@ def show(label: str, row: Measurement, reasons: bool) -> None:
     """Print a measurement as one line, and what failed where it is asked for."""
     print(
         f"  {label:<9} {row.recompiles} recompiles, {row.graph_breaks} breaks, {row.graphs} graphs, "
-        f"{row.limits} limits, {row.seconds:.1f} s, exit {row.exit_code}"
+        f"{row.operations} operations, {row.bypasses} bypasses, {row.limits} limits, {row.seconds:.1f} s, "
+        f"exit {row.exit_code}"
     )
     if row.exit_code:
         print(row.errors[-3000:])
