@@ -72,7 +72,7 @@ def record_functions(recorded, count):
 def test_the_wheel_zooms_with_ctrl_and_else_scrolls_the_page(recorded, new_page):
     for number in range(4):
         recorded.compile(number, seconds=2.0)
-    page = open_timeline(new_page, recorded, height=500)
+    page = open_timeline(new_page, recorded, height=250)
     box = lanes_box(page)
     x, y = box["x"] + box["width"] * 0.75, box["y"] + 40
     page.mouse.move(x, y)

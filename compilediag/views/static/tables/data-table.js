@@ -320,9 +320,9 @@ export class DataTable {
     if (column.look === "steps" && text !== MISSING) cell.append(...text.split(" ").map((step) => make("span", "cdiag-step-number", step)));
     else cell.append(text);
     if (column.type === "time") cell.title = formatDate(value);
-    if (column.look === "bar") {
+    if (column.look === "bar" && value !== null) {
       const bar = make("i", "");
-      bar.style.setProperty("--value", String(value ?? 0));
+      bar.style.setProperty("--value", String(value));
       cell.append(make("span", "cdiag-lost", bar));
     }
     cell.setAttribute("role", "gridcell");

@@ -4,7 +4,7 @@ import { formatCount } from "../core/format.js";
 /** @import { Stretch } from "./ranges.js" */
 
 export const AXIS = 22; // px, height of the axis
-const LEAST_GAP = 120; // px between ticks
+const [LEAST_GAP, NARROW_GAP] = [120, 80]; // px between ticks, and where there is little room
 const LABEL_GAP = 8; // px between labels
 
 /** @type {[ms: number, short: string, steps: number[]][]} the units of ticks, and their round numbers */
@@ -22,7 +22,7 @@ const UNITS = [
  * @param {number} width px
  */
 export function chooseStep(ms, width) {
-  const least = (ms / width) * LEAST_GAP;
+  const least = (ms / width) * (width < 600 ? NARROW_GAP : LEAST_GAP);
   return UNITS.flatMap(([unit, , steps]) => steps.map((count) => count * unit)).find((step) => step >= least) ?? least;
 }
 

@@ -3,21 +3,11 @@
 // Ctrl or Cmd with the wheel zooms, as does a pinch. Shift with the wheel, or a wheel to the side, moves. The wheel alone
 // scrolls the page, so that nobody is caught in the timeline. A drag moves, with Shift it selects a stretch to zoom to.
 import { moveRange, pinchRange, zoomRange } from "./ranges.js";
+/** @import { TimelineModel } from "./model.js" */
 /** @import { Range } from "./ranges.js" */
+/** @import { Timeline } from "./timeline.js" */
 
 /** @typedef {{x: number, y: number}} Point px in the timeline */
-/**
- * @typedef {object} Surface what the input acts on
- * @property {Range} range units
- * @property {Range} bounds units
- * @property {{left: number, wide: number}} plot px, where the bars are
- * @property {(range: Range, isStep: boolean) => void} show
- * @property {(from: number, to: number) => void} showBand marks a stretch while it is selected, px
- * @property {() => void} hideBand
- * @property {(point: Point | null) => void} hover
- * @property {(point: Point) => void} pick
- * @property {(point: Point) => void} fit
- */
 /** @typedef {{kind: "move" | "select" | "pinch", range: Range, scroll: number, units: [number, number]}} Gesture */
 
 const SLACK = 4; // px that a click may move
@@ -29,11 +19,13 @@ const PINCH_PX = 40; // a touch pad sends smaller steps than a wheel
 export class TimelineInput {
   /**
    * @param {HTMLElement} node
-   * @param {Surface} surface
+   * @param {TimelineModel} model
+   * @param {Timeline} timeline what the input acts on
    */
-  constructor(node, surface) {
+  constructor(node, model, timeline) {
     this.node = node;
-    this.surface = surface;
+    this.model = model;
+    this.timeline = timeline;
     /** @type {Map<number, {begin: Point, now: Point}>} pointers that are down */
     this.pointers = new Map();
     /** @type {Gesture | null} */
@@ -44,8 +36,8 @@ export class TimelineInput {
     node.addEventListener("pointermove", (event) => this.onMove(event));
     node.addEventListener("pointerup", (event) => this.onUp(event));
     node.addEventListener("pointercancel", (event) => this.forget(event));
-    node.addEventListener("pointerleave", () => this.surface.hover(null));
-    node.addEventListener("dblclick", (event) => this.surface.fit(this.pointAt(event)));
+    node.addEventListener("pointerleave", () => this.timeline.hover(null));
+    node.addEventListener("dblclick", (event) => this.timeline.fit(this.pointAt(event)));
   }
 
   get isBusy() {
@@ -63,7 +55,7 @@ export class TimelineInput {
 
   /** @param {Point} point */
   shareAt({ x }) {
-    const { left, wide } = this.surface.plot;
+    const { left, wide } = this.model.plot;
     return (x - left) / wide;
   }
 
@@ -78,7 +70,7 @@ export class TimelineInput {
 
   /** @param {WheelEvent} event */
   onWheel(event) {
-    const { range, bounds } = this.surface;
+    const { range, bounds } = this.model;
     const unit = event.deltaMode === 1 ? LINE : 1;
     const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
     const isZoom = event.ctrlKey || event.metaKey;
@@ -90,7 +82,7 @@ export class TimelineInput {
       this.turn(zoomRange(range, at, Math.exp(-dy * speed), bounds), event);
       return event.preventDefault(); // the browser would zoom the page
     }
-    const moved = moveRange(range, (sideways / this.surface.plot.wide) * (range.to - range.from), bounds);
+    const moved = moveRange(range, (sideways / this.model.plot.wide) * (range.to - range.from), bounds);
     if (moved.from === range.from) return; // at the end of the timeline the page gets the wheel
     this.turn(moved, event);
     event.preventDefault();
@@ -103,7 +95,7 @@ export class TimelineInput {
   turn(range, event) {
     const isStep = event.timeStamp - this.lastWheel > PAUSE_MS;
     this.lastWheel = event.timeStamp;
-    this.surface.show(range, isStep);
+    this.timeline.show(range, isStep);
   }
 
   /** @param {PointerEvent} event */
@@ -116,23 +108,23 @@ export class TimelineInput {
 
   /** @param {"move" | "select" | "pinch"} kind */
   begin(kind) {
-    const { range } = this.surface;
+    const { range } = this.model;
     const units = [...this.pointers.values()].map(({ now }) => this.unitsAt(now, range));
-    if (this.gesture === null && kind !== "select") this.surface.show(range, true);
+    if (this.gesture === null && kind !== "select") this.timeline.show(range, true);
     this.gesture = { kind, range, scroll: this.node.scrollTop, units: [units[0], units[1] ?? units[0]] };
     this.pointers.forEach((_, id) => this.node.setPointerCapture(id));
-    this.surface.hover(null);
+    this.timeline.hover(null);
   }
 
   /** @param {PointerEvent} event */
   onMove(event) {
     const point = this.pointAt(event);
     const pointer = this.pointers.get(event.pointerId);
-    if (!pointer) return this.pointers.size ? undefined : this.surface.hover(point);
+    if (!pointer) return this.pointers.size ? undefined : this.timeline.hover(point);
     pointer.now = point;
     const { begin } = pointer;
     const isFar = Math.hypot(point.x - begin.x, point.y - begin.y) > SLACK;
-    if (!this.gesture && isFar && begin.x >= this.surface.plot.left) this.begin(event.shiftKey ? "select" : "move");
+    if (!this.gesture && isFar && begin.x >= this.model.plot.left) this.begin(event.shiftKey ? "select" : "move");
     if (this.gesture) this.follow(this.gesture, pointer);
   }
 
@@ -141,14 +133,14 @@ export class TimelineInput {
    * @param {{begin: Point, now: Point}} pointer
    */
   follow({ kind, range, scroll, units }, { begin, now }) {
-    const { bounds } = this.surface;
-    if (kind === "select") return this.surface.showBand(Math.min(begin.x, now.x), Math.max(begin.x, now.x));
+    const { bounds } = this.model;
+    if (kind === "select") return this.timeline.showBand(Math.min(begin.x, now.x), Math.max(begin.x, now.x));
     if (kind === "pinch") {
       const [a, b] = [...this.pointers.values()].map((pointer) => this.shareAt(pointer.now));
-      if (b !== undefined) this.surface.show(pinchRange(units, [a, b], bounds), false);
+      if (b !== undefined) this.timeline.show(pinchRange(units, [a, b], bounds), false);
       return;
     }
-    this.surface.show(moveRange(range, units[0] - this.unitsAt(now, range), bounds), false);
+    this.timeline.show(moveRange(range, units[0] - this.unitsAt(now, range), bounds), false);
     this.node.scrollTop = scroll - (now.y - begin.y);
   }
 
@@ -158,10 +150,10 @@ export class TimelineInput {
     const { gesture } = this;
     this.forget(event);
     if (!pointer) return;
-    if (!gesture) return this.surface.pick(pointer.now);
+    if (!gesture) return this.timeline.pick(pointer.now);
     if (gesture.kind !== "select") return;
     const ends = [pointer.begin, pointer.now].map((point) => this.unitsAt(point, gesture.range));
-    this.surface.show({ from: Math.min(...ends), to: Math.max(...ends) }, true);
+    this.timeline.show({ from: Math.min(...ends), to: Math.max(...ends) }, true);
   }
 
   /** @param {PointerEvent} event */
@@ -169,6 +161,6 @@ export class TimelineInput {
     this.pointers.delete(event.pointerId);
     // A finger that stays after a pinch does not continue as a drag: the bars would jump.
     if (this.pointers.size === 0) this.gesture = null;
-    this.surface.hideBand();
+    this.timeline.hideBand();
   }
 }

@@ -17,7 +17,7 @@ import { Tip } from "./tip.js";
 /** @import { Store } from "../core/store.js" */
 /** @import { Frame } from "./drawing.js" */
 /** @import { Switch } from "./head.js" */
-/** @import { Point, Surface } from "./input.js" */
+/** @import { Point } from "./input.js" */
 /** @import { CompileBar, TimelineLanes } from "./lanes.js" */
 /** @import { Hit } from "./model.js" */
 /** @import { Range } from "./ranges.js" */
@@ -74,7 +74,7 @@ export class Timeline {
     this.scroller.setAttribute("aria-label", LABEL);
     setShown(this.band, false);
     setShown(this.tip, false);
-    this.input = new TimelineInput(this.scroller, this.makeSurface());
+    this.input = new TimelineInput(this.scroller, this.model, this);
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));
     this.scroller.addEventListener("scroll", () => this.paint());
     this.scroller.addEventListener("focus", () => this.setFocus(true));
@@ -93,28 +93,6 @@ export class Timeline {
     if (this.painting !== null) cancelAnimationFrame(this.painting);
     removeEventListener("beforeprint", this.beforePrint);
     removeEventListener("afterprint", this.afterPrint);
-  }
-
-  /** @returns {Surface} */
-  makeSurface() {
-    const { model } = this;
-    return {
-      get range() {
-        return model.range;
-      },
-      get bounds() {
-        return model.bounds;
-      },
-      get plot() {
-        return model.plot;
-      },
-      show: (range, isStep) => this.show(range, isStep),
-      showBand: (from, to) => this.showBand(from, to),
-      hideBand: () => setShown(this.band, false),
-      hover: (point) => this.hover(point),
-      pick: (point) => this.pick(this.hitAt(point)),
-      fit: (point) => this.fit(this.hitAt(point)),
-    };
   }
 
   /** @param {Set<string | null> | null} lit */
@@ -299,6 +277,7 @@ export class Timeline {
   }
 
   /**
+   * Marks a stretch while it is selected.
    * @param {number} from px
    * @param {number} to px
    */
@@ -308,6 +287,10 @@ export class Timeline {
     this.band.style.left = `${left}px`;
     this.band.style.width = `${Math.max(0, to - left)}px`;
     this.band.style.height = this.scroller.style.height;
+  }
+
+  hideBand() {
+    setShown(this.band, false);
   }
 
   /** @param {Point | null} point */
@@ -324,9 +307,10 @@ export class Timeline {
     return this.model.hitAt(point, this.scroller.scrollTop);
   }
 
-  /** @param {Hit | null} hit */
-  pick(hit) {
-    if (hit?.bar) this.open(hit.bar);
+  /** @param {Point} point */
+  pick(point) {
+    const bar = this.hitAt(point)?.bar;
+    if (bar) this.open(bar);
   }
 
   /** @param {CompileBar} bar */
@@ -336,10 +320,11 @@ export class Timeline {
 
   /**
    * Fits a bar, the compiles of a lane whose name was clicked, or everything.
-   * @param {Hit | null} hit
+   * @param {Point} point
    */
-  fit(hit) {
+  fit(point) {
     const { model } = this;
+    const hit = this.hitAt(point);
     const bars = hit?.isName ? hit.lane.bars : hit?.bar ? [hit.bar] : [];
     if (bars.length) model.fit({ start: bars[0].start, end: Math.min(model.now, Math.max(...bars.map((bar) => bar.end))) });
     else model.show(model.bounds, true);

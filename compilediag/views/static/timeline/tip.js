@@ -30,8 +30,9 @@ function Bar({ model, bar }) {
   const at = html`<span title=${formatClock(bar.start)}>at ${formatSeconds((bar.start - lanes.extent.from) / 1e3)}</span>`;
   if (bar.flight) {
     const phase = bar.flight.phase ? phaseLabel(bar.flight.phase) : "starting";
-    return html`<p class="cdiag-tip-head">${name}</p>
-      <p>compiling now, ${at}: <b>${formatSeconds(seconds)}</b></p>
+    return html`${found && html`<p class="cdiag-tip-why">${joinChange(readChange(recompiles.table.reader(found.row)))}</p>`}
+      <p class="cdiag-tip-head">${name}</p>
+      <p>${found ? "recompiling" : "compiling"} now, ${at}: <b>${formatSeconds(seconds)}</b></p>
       <p class="cdiag-dim">${phase}</p>`;
   }
   const times = sumPhases(store, lanes.groups, bar.key, found ? null : bar); // of a recompile with its backward
