@@ -322,6 +322,7 @@ def test_an_event_opens_its_guard_and_the_way_back_to_the_dashboard(story, open_
 
 def test_a_finding_of_the_dashboard_leads_to_its_guard(story, open_widget):
     page = open_widget(story.snapshot())
+    page.locator(".cdiag-step-title").first.click()
     page.locator(".cdiag-explore-link").first.click()
     expect(heading(page)).to_have_text("Ak")
     expect(page.locator(".cdiag-page .cdiag-finding-title").first).to_contain_text("recompiled 3x")
