@@ -126,6 +126,19 @@ def test_the_search_counts_its_hits_and_goes_to_each(recorded, open_widget):
     expect(page.locator(".cdiag-hits")).to_have_count(0)
 
 
+def test_steps_are_reached_opened_and_copied_by_key(recorded, open_widget):
+    page = open_widget({**recorded.snapshot(), "plan": make_plan()}, is_full=False)
+    page.locator(".cdiag").focus()
+    focused = "[...document.querySelectorAll('.cdiag-step')].findIndex((n) => n.contains(document.activeElement))"
+    for key, step in (("j", 0), ("j", 1), ("j", 1), ("k", 0)):
+        page.keyboard.press(key)
+        expect_value(page, focused, step)
+    page.keyboard.press("Enter")
+    expect(page.locator(".cdiag-step-body")).to_have_count(1)
+    page.keyboard.press("c")
+    expect(page.locator(".cdiag-whole .cdiag-copy").first).to_have_text("Copied")
+
+
 def test_findings_without_an_action_are_one_closed_line_and_alike_ones_are_one(recorded, open_widget):
     alike = {"rule": "graph_break", "suggestion": "Remove it."}
     findings = [
