@@ -266,7 +266,7 @@ def write_comparison(
     panels = [_make_panel(kind, label, changes) for kind, label in KINDS.items()]
     data = {
         "names": list(names),
-        "totals": [*totals, *([] if changes else ["No differences."])],
+        "totals": [_use_arrows(line) for line in (*totals, *([] if changes else ["No differences."]))],
         "panels": [panel for panel in panels if panel["rows"]],
         "gaps": list(gaps),
     }
@@ -276,11 +276,19 @@ def write_comparison(
     return target
 
 
+def _use_arrows(text: str) -> str:
+    """A change as the page writes it."""
+    return text.replace(" -> ", " \N{RIGHTWARDS ARROW} ")
+
+
 def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> PagePanel:
     # The page puts later rows first where it sorts them alike.
     own = [change for change in reversed(changes) if change.kind == kind]
     more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in own]
-    rows = [[VERDICTS[c.worse], c.change, c.title, c.before, c.after, s] for c, s in zip(own, more, strict=True)]
+    rows = [
+        [VERDICTS[c.worse], c.change, _use_arrows(c.title), c.before, c.after, s]
+        for c, s in zip(own, more, strict=True)
+    ]
     return {
         "name": f"panel:{kind}",
         "label": label,

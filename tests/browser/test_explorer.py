@@ -406,3 +406,11 @@ def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
     page.click(".cdiag-search")
     page.keyboard.type("forward_7 x.shape")
     page.wait_for_function("() => document.querySelectorAll('.cdiag-function').length === 11")
+
+
+def test_no_column_of_its_tables_is_cut(story, open_explorer):
+    for width in (1000, 700, 400):
+        page = open_explorer(story.snapshot(), viewport={"width": width, "height": 900})
+        expect(page.locator(".cdiag-entries")).to_be_visible()
+        frames = "() => [...document.querySelectorAll('.cdiag-plain-frame')].map((f) => f.scrollWidth - f.clientWidth)"
+        expect_value(page, frames, [0, 0])

@@ -24,7 +24,7 @@ export function Copy({ text, hint, label = "Copy", kind = "" }) {
  * @param {string} text
  * @param {HTMLElement} beside where the fallback may put its text field
  */
-async function copyText(text, beside) {
+export async function copyText(text, beside) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -25,7 +25,7 @@ const STEPS = ["guard", "tree", "event"];
  * is "", a finding on it "f-3a91c2", a stretch of its timeline "t=12.5-40".
  * @param {Place} place
  */
-export function writePlace(place) {
+function writePlace(place) {
   if (place.page === "ranks" || place.page === "vllm") return place.page;
   if (place.finding !== undefined) return `f-${place.finding}`;
   if (place.range) return `t=${place.range.map((seconds) => Math.round(seconds * 1000) / 1000).join("-")}`;
@@ -33,6 +33,14 @@ export function writePlace(place) {
   const step = STEPS.find((name) => place[name] !== undefined);
   const parts = [place.page, place.function, step, step && place[step], place.other];
   return parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/");
+}
+
+/**
+ * A link to a place in this report.
+ * @param {Place} place
+ */
+export function writeLink(place) {
+  return `${location.href.split("#")[0]}#${writePlace(place)}`;
 }
 
 /**

@@ -1,6 +1,6 @@
 // Texts as components: sentences with code in them, words with an explanation, moments.
 import { ADDRESS } from "./dom.js";
-import { formatAgo, formatDate } from "./format.js";
+import { formatAgo, formatClock, formatDate, formatSeconds } from "./format.js";
 import { html } from "./view.js";
 
 /**
@@ -32,6 +32,14 @@ export function Link({ url, title }) {
 export function Term({ text, hint }) {
   if (!hint) return html`<span>${text}</span>`;
   return html`<button type="button" class="cdiag-term" data-hint=${hint}>${text}</button>`;
+}
+
+/**
+ * A moment as the time since the start, with the time of the clock as its title.
+ * @param {{ms: number, start: number}} props Unix ms
+ */
+export function At({ ms, start }) {
+  return html`<span title=${formatClock(ms)}>${formatSeconds(Math.max(0, ms - start) / 1e3)}</span>`;
 }
 
 /**

@@ -104,7 +104,7 @@ export class Dashboard {
     this.main.id = this.panelId;
     this.main.setAttribute("role", "tabpanel");
     this.paper = new PrintTables(store, this.recompiles, this.rows, () => allTabs(store));
-    this.exports = new Exports(store, () => this.readTable(), () => this.paper.open());
+    this.exports = new Exports(store, () => this.readTable(), () => this.paper.open(), () => this.readRange());
     this.notice = new EndNotice(store);
     this.memory = new DashboardMemory(store);
     this.isFull = store.isFrozen || this.memory.isFull;
@@ -416,6 +416,16 @@ export class Dashboard {
     this.plan.setPicked(isSelected ? picked.label : null);
     if (isSelected) this.goToEvidence(picked.evidence);
     this.paintFiltered();
+  }
+
+  /**
+   * What the timeline shows, in s since the start.
+   * @returns {[from: number, to: number]}
+   */
+  readRange() {
+    const { extent } = this.lanes;
+    const { from, to } = this.timeline.model.state.zoom ?? extent;
+    return [(from - extent.from) / 1000, (to - extent.from) / 1000];
   }
 
   /**

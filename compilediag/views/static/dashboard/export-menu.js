@@ -1,5 +1,7 @@
 // The commands of the export menu: files that the kernel writes, and files that the browser makes of what is in the page.
+import { copyText } from "../core/clipboard.js";
 import { make } from "../core/dom.js";
+import { writeLink } from "../core/place.js";
 /** @import { Command } from "../core/menu.js" */
 /** @import { Store, Table } from "../core/store.js" */
 
@@ -20,8 +22,9 @@ export class Exports {
    * @param {Store} store
    * @param {ReadTable} readTable
    * @param {() => void} onPrint
+   * @param {() => [from: number, to: number]} readRange what the timeline shows, in s since the start
    */
-  constructor(store, readTable, onPrint) {
+  constructor(store, readTable, onPrint, readRange) {
     this.store = store;
     this.message = ""; // what became of the last export
     /** @type {Command[]} */
@@ -32,7 +35,8 @@ export class Exports {
     const byKernel = FORMATS.map(([key, label]) => ({ key, label, run: () => void this.write(key, label) }));
     // A notebook prints all of its cells, so only a report offers it.
     const print = { key: "print", label: "Print or save as PDF", run: onPrint };
-    this.commands = store.isFrozen ? [...inBrowser, print] : [...byKernel, ...inBrowser];
+    const link = { key: "link", label: "Copy a link to this stretch", run: () => void this.copyLink(readRange()) };
+    this.commands = store.isFrozen ? [link, ...inBrowser, print] : [...byKernel, ...inBrowser];
   }
 
   /**
@@ -45,6 +49,12 @@ export class Exports {
     this.say(`${label}: the kernel writes it when it is idle`);
     const { path, error } = await kernel.ask({ type: "export", format });
     this.say(path ? `${label} written to ${path}` : `${label} was not written: ${error}`);
+  }
+
+  /** @param {[from: number, to: number]} range */
+  async copyLink(range) {
+    const isCopied = await copyText(writeLink({ range }), /** @type {HTMLElement} */ (document.activeElement));
+    this.say(isCopied ? "The link to what the timeline shows is copied" : "The browser did not allow the copy");
   }
 
   /** @param {string} text */

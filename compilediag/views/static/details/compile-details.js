@@ -1,7 +1,6 @@
 // Details of a compile: its time, phases, kernels, graph breaks, dynamic dimensions, symbolic shapes, collectives.
 import { Bar, CodeLine, drawSome, Facts, formatFact, joinKnown, longText, whenKnown } from "../core/blocks.js";
 import {
-  formatClock,
   formatCount,
   formatMicroseconds,
   formatPlace,
@@ -10,6 +9,7 @@ import {
   formatValue,
   MISSING,
 } from "../core/format.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { writeChange } from "../core/recompiles.js";
 import { writeSymbol } from "../tables/tabs.js";
@@ -44,11 +44,11 @@ const FACTS = [
 
 /**
  * The time of a compile by part, and what is known of it.
- * @param {{get: Get<CompilesRow>}} props
+ * @param {{get: Get<CompilesRow>, start: number}} props
  */
-export function CompileTime({ get }) {
+export function CompileTime({ get, start }) {
   const total = get("duration_s") ?? get("dynamo_s");
-  const words = joinKnown(get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null, formatClock(get("time")));
+  const words = joinKnown(get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null);
   const parts = PARTS.filter(([key]) => get(key) !== null);
   /** @type {[string, unknown][]} */
   const facts = [
@@ -57,7 +57,7 @@ export function CompileTime({ get }) {
     ["failed at", formatPlace(get("user_file"), get("user_line"))],
   ];
   return html`
-    <p class="cdiag-lead"><strong>${formatSeconds(total)}</strong> ${words}</p>
+    <p class="cdiag-lead"><strong>${formatSeconds(total)}</strong> ${words} · at <${At} ms=${get("time")} start=${start} /></p>
     ${parts.map(([key, label, kind]) => {
       const seconds = Number(get(key));
       return html`<${Bar} label=${label} value=${seconds} total=${total} kind=${kind} text=${formatSeconds(seconds)} hint=${PHASE_KINDS[kind][1]} />`;

@@ -3,7 +3,6 @@ import { CodeLine, drawSome, Facts, joinKnown, Section, whenKnown } from "../cor
 import {
   formatAmount,
   formatBytes,
-  formatClock,
   formatCount,
   formatFunction,
   formatMilliseconds,
@@ -11,6 +10,7 @@ import {
   formatTimes,
   MISSING,
 } from "../core/format.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 /** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Get } from "../core/types" */
@@ -19,9 +19,9 @@ import { html } from "../core/view.js";
 
 /**
  * One action on a CUDA graph.
- * @param {{get: Get<CudagraphsRow>, link?: ComponentChild}} props
+ * @param {{get: Get<CudagraphsRow>, start: number, link?: ComponentChild}} props
  */
-export function GraphAction({ get, link }) {
+export function GraphAction({ get, start, link }) {
   const words = joinKnown(
     get("mode"),
     whenKnown(get("count"), formatTimes),
@@ -32,13 +32,12 @@ export function GraphAction({ get, link }) {
     whenKnown(get("nodes"), (nodes) => formatAmount(nodes, "node")),
     whenKnown(get("partitions"), (parts) => formatAmount(parts, "partition")),
     whenKnown(get("pool_bytes"), (bytes) => `pool ${formatBytes(bytes)}`),
-    formatClock(get("time")),
   );
   /** @type {[string, unknown][]} */
   const facts = [["broken invariant", get("mismatch")], ["input", get("input")], ["reason", get("reason")]];
   return html`
     <div class="cdiag-item">
-      <div><span class="cdiag-outcome" data-outcome=${get("action") ?? ""}>${get("action") ?? MISSING}</span> ${words}${link}</div>
+      <div><span class="cdiag-outcome" data-outcome=${get("action") ?? ""}>${get("action") ?? MISSING}</span> ${words} · at <${At} ms=${get("time")} start=${start} />${link}</div>
       <${CodeLine} code=${get("user_code")} place=${formatPlace(get("user_file"), get("user_line"))} />
       <${Facts} entries=${facts} />
     </div>`;
@@ -47,7 +46,7 @@ export function GraphAction({ get, link }) {
 /** @type {DerivedPanel<GraphFunctionsRow, CudagraphsRow>} */
 export const GRAPH_PANEL = {
   title: (get) => `${formatFunction(get("function")) ?? "?"} · CUDA graphs`,
-  Body({ get, readers, linkCompile }) {
+  Body({ get, readers, start, linkCompile }) {
     const lead = joinKnown(
       get("state"),
       formatAmount(get("captured"), "capture"),
@@ -68,7 +67,7 @@ export const GRAPH_PANEL = {
       <p class="cdiag-lead">${lead}</p>
       <${Facts} entries=${facts} />
       <${Section} name="cudagraphs" heading="Actions, the latest first">
-        ${drawSome([...readers].reverse(), (each) => html`<${GraphAction} key=${each("event_id")} get=${each} link=${linkCompile(each)} />`)}
+        ${drawSome([...readers].reverse(), (each) => html`<${GraphAction} key=${each("event_id")} get=${each} start=${start} link=${linkCompile(each)} />`)}
       <//>`;
   },
 };

@@ -9,8 +9,8 @@ import { TUNING_PANEL } from "./tuning-details.js";
  * @template Row, Part
  * @typedef {object} DerivedPanel
  * @property {(get: Get<Row>) => string} title
- * @property {(props: {get: Get<Row>, readers: Get<Part>[], linkCompile: (get: Get<any>) => ComponentChild}) => ComponentChild} Body
- * gets a reader of the row, and one of each event in it in order of time; `linkCompile` makes a link to an event's compile
+ * @property {(props: {get: Get<Row>, readers: Get<Part>[], start: number, linkCompile: (get: Get<any>) => ComponentChild}) => ComponentChild} Body
+ * gets a reader of the row, and one of each event in it in order of time; `start` is in Unix ms, `linkCompile` makes a link to an event's compile
  */
 
 /** @type {Record<string, DerivedPanel<any, any>>} derived table -> its panel */

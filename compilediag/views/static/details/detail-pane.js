@@ -5,7 +5,8 @@ import { Copy } from "../core/clipboard.js";
 import { keyOfFlight } from "../core/compile-groups.js";
 import { make, setShown } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
-import { writePlace } from "../core/place.js";
+import { writeLink } from "../core/place.js";
+import { Prose } from "../core/text.js";
 import { draw, html } from "../core/view.js";
 import { groupByStage } from "./artifact-stages.js";
 import { Artifact } from "./artifact-view.js";
@@ -196,12 +197,13 @@ export class DetailPane {
     const list = rows.get(name) ?? [];
     if (!list.length) return null;
     const readers = list.map((row) => table.reader(row));
+    const { start } = this.groups;
     /** @type {Record<string, (get: Get<any>, at: number) => ComponentChild>} what draws one row of a section */
     const items = {
-      compiles: (get) => html`<${CompileTime} get=${get} />`,
+      compiles: (get) => html`<${CompileTime} get=${get} start=${start} />`,
       cache_lookups: (get) => html`<${Lookup} get=${get} />`,
       tunings: (get, at) => html`<${TuningLine} get=${get} onOpen=${() => this.actions.open?.(table, list[at])} />`,
-      cudagraphs: (get) => html`<${GraphAction} get=${get} />`,
+      cudagraphs: (get) => html`<${GraphAction} get=${get} start=${start} />`,
       graph_breaks: (get) => html`<${GraphBreak} get=${get} />`,
       dynamic_decisions: (get) => html`<${Decision} get=${get} />`,
       symbolic_shapes: (get) => html`<${SymbolicShape} get=${get} stacks=${this.findStacks(get)} />`,
@@ -302,7 +304,7 @@ export class DetailPane {
     return {
       title: oneLine(title(get), TITLE),
       place: oneLine(get("file") ? `${get("file")}:${get("line") ?? ""}` : "", PATH),
-      body: html`<${Body} get=${get} readers=${members.map((member) => source?.reader(member))} linkCompile=${linkCompile} />`,
+      body: html`<${Body} get=${get} readers=${members.map((member) => source?.reader(member))} start=${this.groups.start} linkCompile=${linkCompile} />`,
       events: members.map((member) => member[0]),
     };
   }
@@ -340,10 +342,9 @@ function FindingLinks({ store, events }) {
 
 /** @param {{finding: Finding}} props */
 function FindingLink({ finding: { id, title, step } }) {
-  const address = `${location.href.split("#")[0]}#${writePlace({ finding: id })}`;
   return html`
     <p class="cdiag-finding-link">
-      <span>${step === null ? "" : `Step ${step}: `}${title}</span>
-      <${Copy} text=${address} label="Copy link" hint="copy a link to this finding of the report" kind="is-small" />
+      <span>${step === null ? "" : `Step ${step}: `}<${Prose} text=${title} /></span>
+      <${Copy} text=${writeLink({ finding: id })} label="Copy link" hint="copy a link to this finding of the report" kind="is-small" />
     </p>`;
 }

@@ -3,12 +3,12 @@ import { Dim, drawSome, Facts, joinKnown, longText, Section, whenKnown } from ".
 import {
   formatAmount,
   formatBytes,
-  formatClock,
   formatCount,
   formatFunction,
   formatOutcome,
   formatSeconds,
 } from "../core/format.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 /** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { Get } from "../core/types" */
@@ -59,7 +59,7 @@ export function Lookup({ get, link }) {
 /** @type {DerivedPanel<CacheGroupsRow, CacheLookupsRow>} */
 export const LOOKUP_PANEL = {
   title: (get) => `${formatFunction(get("function")) ?? "outside any compile"} · ${get("cache")}`,
-  Body({ get, readers, linkCompile }) {
+  Body({ get, readers, start, linkCompile }) {
     const lead = joinKnown(
       formatAmount(get("hits"), "hit"),
       whenKnown(get("saved_s"), (seconds) => `${formatSeconds(seconds)} saved`),
@@ -71,7 +71,7 @@ export const LOOKUP_PANEL = {
     const reasons = get("reasons");
     /** @param {Get<CacheLookupsRow>} each */
     const drawLookup = (each) => {
-      const link = html` <span class="cdiag-dim">${formatClock(each("time"))}</span>${linkCompile(each)}`;
+      const link = html` <span class="cdiag-dim">at <${At} ms=${each("time")} start=${start} /></span>${linkCompile(each)}`;
       return html`<${Lookup} key=${each("event_id")} get=${each} link=${link} />`;
     };
     return html`

@@ -31,5 +31,7 @@ export interface FunctionContext {
   found: FunctionDocument;
   store: Store;
   documents: Documents;
+  /** The time that all others are since, Unix ms. */
+  start: number;
   go: (place: Place) => void;
 }

@@ -1,4 +1,5 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
+import { CompileGroups } from "../core/compile-groups.js";
 import { targetOf } from "../core/dom.js";
 import { PageBar, SidePage } from "../core/side-page.js";
 import { html } from "../core/view.js";
@@ -26,6 +27,7 @@ export class Explorer extends SidePage {
   constructor(root, store, trail) {
     super(root, store, trail, "cdiag-explorer", "guard explorer");
     this.documents = new Documents(store);
+    this.groups = new CompileGroups(store);
     /** @type {Place} */
     this.place = {};
     this.query = "";
@@ -59,6 +61,7 @@ export class Explorer extends SidePage {
   describe() {
     const { documents, query, trail } = this;
     documents.refresh();
+    this.groups.refresh();
     this.place = documents.resolve(this.place);
     /** @param {Event} event */
     const search = (event) => {
@@ -90,7 +93,7 @@ export class Explorer extends SidePage {
     if (!documents.ranked.length) return html`<p class="cdiag-quiet">nothing compiled so far</p>`;
     if (!found || place.function === undefined) return html`<p class="cdiag-quiet">${UNKNOWN}</p>`;
     /** @type {FunctionContext} */
-    const context = { id: place.function, found, store, documents, go: (to) => this.go(to) };
+    const context = { id: place.function, found, store, documents, start: this.groups.start, go: (to) => this.go(to) };
     return html`<${Page} context=${context} place=${place} />`;
   }
 

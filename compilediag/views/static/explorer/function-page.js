@@ -1,6 +1,7 @@
 // The page of one function: its recompiles by entry, the guards that failed, its entries.
 import { joinKnown, PlainTable, whenKnown } from "../core/blocks.js";
-import { formatAmount, formatClock, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
+import { formatAmount, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Change, Findings, functionName, GuardLink, Kinds, PageSection } from "./explorer-blocks.js";
 import { RecompileGrid } from "./recompile-grid.js";
@@ -70,7 +71,7 @@ function Entries({ context }) {
   const entries = [...found.entries].sort((a, b) => orderOf(a) - orderOf(b) || (b.time ?? 0) - (a.time ?? 0));
   const calls = callColumns(found);
   const callHeads = calls.map(([head]) => head);
-  const heads = ["position", "entry", "compiled", "reason", "cost", "guard check", "tree", ...callHeads, "failed here"];
+  const heads = ["position", "entry", "compiled at", "reason", "cost", "guard check", "tree", ...callHeads, "failed here"];
   const numeric = new Set([0, 4, 5, 6, ...calls.map((_, at) => 7 + at)]);
   const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
   const note = `Positions are those of the last recompile: a hit moves its entry to the front. ${describeCalls(found)}${omitted}`;
@@ -80,7 +81,7 @@ function Entries({ context }) {
         const cells = [
           formatCount(entry.order),
           html`<code>${entry.compile_id}</code>`,
-          entry.time === null ? "before the watch" : formatClock(entry.time),
+          entry.time === null ? "before the watch" : html`<${At} ms=${entry.time} start=${context.start} />`,
           html`<${Reason} found=${found} entry=${entry} />`,
           formatSeconds(entry.seconds),
           formatMicroseconds(entry.guard_latency_us),

@@ -11,7 +11,7 @@ const NO_LINE = "No line of your code needs this guard: it belongs to an argumen
 
 /** @param {{context: FunctionContext, at: number}} props */
 export function GuardPage({ context, at }) {
-  const { found, documents, store } = context;
+  const { found, documents, store, start } = context;
   const guard = found.guards[at];
   const findings = documents.findingsOf(found, at);
   const facts = joinKnown(
@@ -21,7 +21,7 @@ export function GuardPage({ context, at }) {
   return html`
     <${PageHead} context=${context} title=${html`<${Tag} guard=${at} /><code>${guard.name}</code>`}><${Kinds} kinds=${guard.kinds} /> · ${facts}<//>
     ${guard.verdict !== null && html`<p class="cdiag-verdict">${guard.verdict}</p>`}
-    ${guard.points.length > 0 && html`<${PageSection} heading="Values over time"><${ValuePlot} found=${found} guard=${guard} /><//>`}
+    ${guard.points.length > 0 && html`<${PageSection} heading="Values over time"><${ValuePlot} found=${found} guard=${guard} start=${start} /><//>`}
     ${guard.with.length > 0 && html`
       <${PageSection} heading="Failed together with"><${Companions} context=${context} guard=${guard} /><//>`}
     ${findings.length > 0 && html`<${PageSection} heading="What to change"><${Findings} context=${context} findings=${findings} /><//>`}

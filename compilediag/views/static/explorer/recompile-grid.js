@@ -1,7 +1,8 @@
 // Recompiles x entries: a line per recompile, a column per entry, in a cell the guards that failed. Arrow keys move in it.
 import { useRef, useState } from "../vendor/hooks.js";
 import { targetOf } from "../core/dom.js";
-import { formatAmount, formatClock, formatCount, formatSeconds, MISSING } from "../core/format.js";
+import { formatAmount, formatCount, formatSeconds, MISSING } from "../core/format.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Change, Tag } from "./explorer-blocks.js";
 /** @import { ComponentChild } from "../vendor/preact.js" */
@@ -9,7 +10,7 @@ import { Change, Tag } from "./explorer-blocks.js";
 
 const MOST_ROWS = 40; // recompiles shown at first, the latest
 const MOST_TAGS = 4; // guards named in one cell
-const HEADS = ["recompile", "time", "change", "lost"];
+const HEADS = ["recompile", "at", "change", "lost"];
 
 /**
  * The grid of a function, the latest recompiles only at first.
@@ -72,7 +73,7 @@ function Line({ context, row, at, columns, isStop }) {
   return html`
     <tr>
       <th scope="row"><code>${row.compile_id ?? MISSING}</code></th>
-      <td class="cdiag-dim">${formatClock(row.time)}</td>
+      <td class="cdiag-dim"><${At} ms=${row.time} start=${context.start} /></td>
       <td class="cdiag-change-cell">
         <${CellButton} context=${context} guard=${row.guard} name=${`${at} change`} isStop=${isStop}>
           ${row.guard !== null && html`<${Tag} guard=${row.guard} />`}<${Change} found=${context.found} row=${row} />

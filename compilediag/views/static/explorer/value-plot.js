@@ -1,5 +1,5 @@
 // The guarded value at each recompile, drawn as SVG: numbers on a scale, other values in a lane each.
-import { formatAmount, formatClock, formatNumber, MISSING, oneLine } from "../core/format.js";
+import { formatAmount, formatNumber, formatSeconds, MISSING, oneLine } from "../core/format.js";
 import { html } from "../core/view.js";
 /** @import { FunctionDocument, Guard } from "./document-types" */
 
@@ -20,9 +20,9 @@ const LEGEND = "○ what the first entry expects, ● the value at a recompile";
 
 /**
  * The plot of a guard's values, with the same as text for screen readers.
- * @param {{found: FunctionDocument, guard: Guard}} props
+ * @param {{found: FunctionDocument, guard: Guard, start: number}} props `start` in Unix ms
  */
-export function ValuePlot({ found, guard }) {
+export function ValuePlot({ found, guard, start }) {
   const numbers = guard.values.map(([, number]) => number).filter((number) => number !== null);
   const isNumeric = numbers.length === guard.values.length;
   const scale = isNumeric ? makeNumberScale(numbers) : makeLaneScale(guard);
@@ -42,7 +42,7 @@ export function ValuePlot({ found, guard }) {
         ${isNumeric && html`<polyline class="cdiag-trace" points=${trace} />`}
         ${guard.points.map(([step, value, came]) => html`
           <circle class=${came ? "cdiag-point" : "cdiag-point is-need"} cx=${x(step)} cy=${TOP + scale.y(value)} r="4">
-            <title>${describePoint(found, guard, step, value)}</title>
+            <title>${describePoint(found, guard, step, value, start)}</title>
           </circle>`)}
       </svg>
       <p class="cdiag-dim">${LEGEND}</p>
@@ -108,9 +108,10 @@ function listSteps(found) {
  * @param {Guard} guard
  * @param {number} step
  * @param {number} value
+ * @param {number} start
  */
-function describePoint(found, guard, step, value) {
+function describePoint(found, guard, step, value, start) {
   const row = found.rows[step - 1];
-  const when = row ? `${row.compile_id ?? ""} at ${formatClock(row.time)}` : "the first entry";
+  const when = row ? `${row.compile_id ?? ""} at ${formatSeconds((row.time - start) / 1e3)}` : "the first entry";
   return `${when}: ${oneLine(guard.values[value][0], 300)}`;
 }
