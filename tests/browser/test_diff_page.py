@@ -32,7 +32,7 @@ def titles(page):
 def test_each_kind_of_change_has_a_tab_and_the_costly_ones_come_first(page_of):
     page = page_of(string().encode(), golden())
     expect(page.locator("h1")).to_have_text("before.log → after.log")
-    expect(page.locator("header")).to_contain_text("compiles 0 -> ")
+    expect(page.locator("header")).to_contain_text("compiles 0 → ")
     open_tab(page, "panel:compile")
     expect(page.locator(".cdiag-row [data-column=verdict]").first).to_have_text("▲ worse")
     cells = page.locator('.cdiag-row [data-column="seconds more"]')

@@ -410,7 +410,7 @@ def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
 
 def test_no_column_of_its_tables_is_cut(story, open_explorer):
     for width in (1000, 700, 400):
-        page = open_explorer(story.snapshot(), viewport={"width": width, "height": 900})
+        page = open_explorer(story.snapshot(), width=width)
         expect(page.locator(".cdiag-entries")).to_be_visible()
         frames = "() => [...document.querySelectorAll('.cdiag-plain-frame')].map((f) => f.scrollWidth - f.clientWidth)"
         expect_value(page, frames, [0, 0])
