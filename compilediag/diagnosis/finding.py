@@ -26,7 +26,7 @@ class Finding:
     causes have them too. `seconds_at_stake` (s) also counts the recompiles of other causes at which this guard failed
     too, because they stay until both are fixed. `seconds_recoverable` (s) is what following the suggestion can save; it
     ranks findings. `count` is 0 for a guard that never failed first: its recompiles are counted elsewhere.
-    `is_expected`: each compiled version is needed, so nothing can be saved.
+    `is_expected`: nothing can be saved, as where each compiled version is needed.
 
     `call_file` and `call_line` are the user's own line that calls into compiled code.
 

@@ -398,4 +398,4 @@ def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding
         "advice": advice,
     }
     details = dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason)
-    return _report(CHOICES_FAILED, runs, facts, count=failed, details=tuple(details)[:64])
+    return _report(CHOICES_FAILED, runs, facts, count=failed, details=tuple(details)[:64], is_expected=True)
