@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.errors import CompilediagError
+from compilediag.views.report import render_report
 from tests.browser.conftest import expect_totals, expect_value, open_tab
 from tests.inside import read_page, read_page_data
 
@@ -152,3 +153,18 @@ def test_a_report_replaces_an_older_one_and_is_its_owners_alone(run, tmp_path):
     assert path.read_text().rstrip().endswith("</html>")
     assert [p.name for p in tmp_path.glob("*.html")] == ["report.html"]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_head_says_what_a_large_report_leaves_out(run, open_report, tmp_path):
+    snapshot = run.model.snapshot()
+    left_out = {"compiles": 1_500, "of": 20_000, "rows": {"phases": 9_000, "guard_failures": 4}}
+    meta = {**snapshot["meta"], "left_out": left_out}
+    path = tmp_path / "report.html"
+    path.write_text(render_report({**snapshot, "meta": meta, "rows": {**snapshot["rows"], "phases": []}}))
+    page = open_report(path)
+    facts = page.locator(".cdiag-report-head dl > div").filter(has_text="Left out")
+    expect(facts).to_contain_text("phases, guard failures of 1,500 of 20,000 compiles")
+    expect(facts).to_contain_text('cd.load("run.cdiag").phases')
+    open_tab(page, "compiles")
+    page.locator(".cdiag-row").first.click()
+    expect(page.locator('[data-section="phases"]')).to_contain_text("left out of this report")

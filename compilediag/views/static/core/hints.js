@@ -138,16 +138,3 @@ export class Hints {
     Object.assign(this.box.style, { left: `${left}px`, top: `${top - around.top}px` });
   }
 }
-
-/**
- * A word with an explanation. It is a button, so that it can be reached by key and tapped.
- * @param {string} text
- * @param {string | null} hint
- */
-export function makeTerm(text, hint) {
-  if (!hint) return make("span", "", text);
-  const node = make("button", "cdiag-term", text);
-  node.type = "button";
-  setHint(node, hint);
-  return node;
-}
