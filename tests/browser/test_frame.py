@@ -114,6 +114,7 @@ def test_the_search_counts_its_hits_and_goes_to_each(recorded, open_widget):
     expect(page.locator(".cdiag-find-at")).to_have_text(str(total))
     page.keyboard.press("Enter")
     expect(page.locator(".cdiag-find-at")).to_have_text(f"1 / {total}")
+    expect(page.locator(".cdiag-row.is-marked")).to_contain_text("0/3")
     page.keyboard.press("Shift+Enter")
     expect(page.locator(".cdiag-find-at")).to_have_text(f"{total} / {total}")
     places.filter(has_text=re.compile("^Compiles")).click()

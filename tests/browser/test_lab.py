@@ -230,10 +230,10 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     expect_value(page, lambda: read_totals(page), read_totals(report))
     compiles = int(expect_value(page, lambda: notebook.output(2), lambda output: " compiles" in output).split()[0])
     expect_value(page, lambda: (total(page, "compiles"), total(report, "compiles")), (compiles, compiles))
-    page.locator(".cdiag-plan .cdiag-copy:visible", has_text="Insert as new cell").first.click()
+    page.locator(".cdiag-whole button", has_text="Replace").click()
     cells = "window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model.sharedModel.source)"
     expect_value(
-        page, cells, lambda sources: len(sources) == 4 and any("torch" in s for s in sources if s not in known)
+        page, cells, lambda sources: len(sources) == 3 and any("torch" in s for s in sources if s not in known)
     )
     page.click(".cdiag-top .cdiag-menu > button")
     page.click('[data-command="markdown"]')
@@ -283,6 +283,8 @@ def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page,
     page.wait_for_selector('.cdiag-step:has-text("self.step")')
     wait_for_total(page, "recompiles", 6)
     press_until(page, "Tab", "node.closest('.cdiag')")
+    press_until(page, "Tab", "node.matches('.cdiag-step-title')")
+    page.keyboard.press("Enter")
     press_until(page, "Tab", "node.matches('.cdiag-explore-link')")
     page.keyboard.press("Enter")
     page.wait_for_selector('.cdiag-function-sub:has-text("5 recompiles")')

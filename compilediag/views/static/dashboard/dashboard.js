@@ -85,7 +85,7 @@ export class Dashboard {
     this.rows = new TabRows(store, this.filter);
     /** @type {Map<string, TabCount>} */
     this.counts = new Map();
-    this.hits = new Hits();
+    this.hits = new Hits(() => this.draw());
     this.recompiles = new Recompiles(store, this.groups);
     this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
     this.plan = new PlanCard(store, { pick: (picked) => this.onPick(picked), explore: onExplore });

@@ -7,7 +7,9 @@ import { html } from "../core/view.js";
 
 /** A search that has found something: Enter goes from hit to hit, through all places. */
 export class Hits {
-  constructor() {
+  /** @param {() => void} onMove */
+  constructor(onMove) {
+    this.onMove = onMove;
     /** @type {HitPlace[]} */
     this.places = [];
     this.at = -1; // the hit that is shown; none before the first Enter
@@ -28,9 +30,10 @@ export class Hits {
     this.at = at;
     let rest = at;
     for (const { count, go } of this.places) {
-      if (rest < count) return go(rest);
+      if (rest >= 0 && rest < count) go(rest);
       rest -= count;
     }
+    this.onMove();
   }
 
   /** @param {HitPlace} place */
@@ -78,6 +81,6 @@ export function HitBar({ hits, tableCount }) {
         ${place.label} ${formatCount(place.count)}
       </button>`,
     )}
-    <span class="cdiag-keys"><kbd>Enter</kbd> next <kbd>Esc</kbd> clear</span>
+    <span class="cdiag-hit-keys"><kbd>Enter</kbd> next <kbd>Esc</kbd> clear</span>
   </div>`;
 }
