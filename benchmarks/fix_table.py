@@ -70,8 +70,9 @@ def run_fix(truth: Any) -> tuple[dict[str, Any], str]:
 
 def list_cells(truth: Any, found: dict[str, Any]) -> list[str]:
     """The cells of a row, but for the last one."""
-    tried = next((one for one in found["tried"] if one["move"] == "FollowPlan"), None)
-    without = "not tried" if truth.operations else "no patch"  # The step of a loop is tried first.
+    # Where a loop is unrolled, its step is compiled first, and the plan is another one.
+    plans = (one for one in found["tried"] if one["move"] == "FollowPlan" and not truth.operations)
+    tried, without = next(plans, None), "not tried" if truth.operations else "no patch"
     plan = without if tried is None else "rejected" if tried["objection"] else format_count(truth, tried)
     before, after = found["search"]["before"], found["search"]["after"]
     names = {"uncached": "bypasses"}

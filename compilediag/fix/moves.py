@@ -361,16 +361,16 @@ MOVES: tuple[Move, ...] = (
     MarkEverywhere(),
     DynamicTrue(),
     AutocastOutside(),
+    CacheAutocast(),
     Configure(),
     PrintLater(),
-    CacheAutocast(),
     TryAlternatives(),
     TensorForNumber(),
     *CODE_MOVES,
     Isolate(),
 )
 #: Those that are tried on the unchanged program before the best of them is built on.
-FIRST: tuple[Move, ...] = MOVES[:5]
+FIRST: tuple[Move, ...] = MOVES[:7]
 
 
 def list_moves() -> list[Move]:
