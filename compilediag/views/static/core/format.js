@@ -7,6 +7,8 @@ export const MISSING = "–";
 
 /** @typedef {number | null | undefined} Numeric a number, or a missing one */
 
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric" });
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 /** @type {[number, string][]} */
 const TIME_UNITS = [[1e9, "ns"], [1e6, "µs"], [1e3, "ms"]];
@@ -185,7 +187,7 @@ export function formatNumber(value) {
  * @param {Numeric} ms
  */
 export function formatClock(ms) {
-  return isKnown(ms) ? new Date(ms).toLocaleTimeString("en-GB") : MISSING;
+  return isKnown(ms) ? CLOCK.format(ms) : MISSING;
 }
 
 /**
@@ -194,8 +196,7 @@ export function formatClock(ms) {
  */
 export function formatDate(ms) {
   if (!isKnown(ms)) return MISSING;
-  const day = new Date(ms).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
-  return `${day}, ${formatClock(ms)}`;
+  return `${DAY.format(ms)}, ${formatClock(ms)}`;
 }
 
 const DAY_MS = 86_400_000;

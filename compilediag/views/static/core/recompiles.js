@@ -51,8 +51,11 @@ export class Recompiles {
     const made = [tables, this.table.version, plan];
     if (made.every((each, i) => each === this.made[i])) return;
     this.made = made;
-    const rows = [...this.table.rows].sort((a, b) => this.table.get(a, "time") - this.table.get(b, "time"));
-    this.byKey = new Map(rows.map((row, i) => [this.groups.keyOf(this.table, row), { row, number: i + 1 }]));
+    const { table } = this;
+    const { rows } = table;
+    const isInOrder = rows.every((row, i) => i === 0 || table.get(rows[i - 1], "time") <= table.get(row, "time"));
+    const inOrder = isInOrder ? rows : [...rows].sort((a, b) => table.get(a, "time") - table.get(b, "time"));
+    this.byKey = new Map(inOrder.map((row, i) => [this.groups.keyOf(table, row), { row, number: i + 1 }]));
     this.stepsById.clear();
     plan?.steps.forEach(({ evidence }, i) => {
       for (const id of evidence) this.stepsById.set(id, [...(this.stepsById.get(id) ?? []), i + 1]);

@@ -208,8 +208,10 @@ function drawCap(frame, group, y) {
   else context.fillRect(x, y - thick - 1, wide, thick);
   fillRect(context, palette.need, x, y + layout.size, wide, 1);
   for (const bar of group.bars) {
-    const middle = (toX(frame, bar.start) + Math.min(group.end, toX(frame, bar.end))) / 2;
-    if (bar.isFailed) drawCross(context, middle, y + layout.size / 2, 4, wide < 8 ? palette.text : palette.surface);
+    if (bar.isFailed) {
+      const middle = (toX(frame, bar.start) + Math.min(group.end, toX(frame, bar.end))) / 2;
+      drawCross(context, middle, y + layout.size / 2, 4, wide < 8 ? palette.text : palette.surface);
+    }
     if ((bar.row && bar.row[0] === selected) || bar === current) drawRing(frame, bar, y);
   }
   context.globalAlpha = 1;
@@ -256,8 +258,12 @@ function drawPhases(frame, lane, groups, y) {
   const { context, palette, width, range, lit, now, layout } = frame;
   const kinds = new Uint8Array(Math.ceil(width));
   for (const group of groups) {
+    let last = -1; // of bars in one pixel, one is drawn
     for (const bar of group.bars) {
-      const [x, end] = [toX(frame, bar.start), toX(frame, Math.min(bar.end, now)) - 1];
+      const x = toX(frame, bar.start);
+      if (Math.round(x) === last && group.isThin) continue;
+      last = Math.round(x);
+      const end = toX(frame, Math.min(bar.end, now)) - 1;
       if (bar.flight) fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
       else if (group.isLit) fillPixels(kinds, x, Math.max(end, x + LEAST), bar.isFailed ? BAD : 1);
       else fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
@@ -269,8 +275,8 @@ function drawPhases(frame, lane, groups, y) {
     const wide = toX(frame, end) - x;
     if (wide >= 0.7) fillPixels(kinds, x, x + wide, kind + 1);
   }
-  let start = 0;
-  for (let x = 1; x <= kinds.length; x += 1) {
+  let start = frame.gutter;
+  for (let x = start + 1; x <= kinds.length; x += 1) {
     if (x < kinds.length && kinds[x] === kinds[start]) continue;
     if (kinds[start]) drawRun(frame, kinds[start], start, x - start, y);
     start = x;
@@ -315,11 +321,25 @@ function drawRun({ context, palette, layout }, number, x, wide, y) {
   if (!kind || layout.size < 16) return;
   const [word] = PHASE_KINDS[kind];
   context.font = FONT;
-  if (wide < context.measureText(word).width + 12) return;
+  if (wide < measureWord(context, word) + 12) return;
   context.fillStyle = palette[`i-${kind}`];
   context.textAlign = "center";
   context.fillText(word, x + wide / 2, y + layout.size / 2 + 1);
   context.textAlign = "left";
+}
+
+/** @type {Map<string, number>} */
+const widths = new Map();
+
+/**
+ * The width of the word of a phase, measured once.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} word
+ */
+function measureWord(context, word) {
+  const width = widths.get(word) ?? context.measureText(word).width;
+  widths.set(word, width);
+  return width;
 }
 
 /**
@@ -331,14 +351,18 @@ function drawRun({ context, palette, layout }, number, x, wide, y) {
 function drawFlags(frame, groups, y) {
   const { context, palette, width, gutter } = frame;
   let free = gutter; // the first pixel that no flag has
+  context.font = CODE;
+  const letter = context.measureText("0").width;
+  /** @param {string} text @param {boolean} isCode measuring is slow, and all letters of code are as wide */
+  const measure = (text, isCode) => (isCode ? (text.length + 0.5) * letter : context.measureText(text).width);
   groups.forEach((group, i) => {
     const isRe = isAgain(group);
     const [x, next] = [Math.max(group.x, gutter) + (group.isThin && group.bars.length < MANY ? 1 : 4), groups[i + 1]?.x ?? width];
     const room = Math.max(next - 4, group.end - 2) - x;
     const texts = isRe ? describeAgain(frame, group) : [describeFirst(frame, group)];
     context.font = isRe ? CODE : BOLD;
-    const text = texts.find((each) => context.measureText(each).width <= room) ?? (isRe ? texts.at(-1) ?? "" : fitText(context, texts[0], room));
-    const wide = context.measureText(text).width;
+    const text = texts.find((each) => measure(each, isRe) <= room) ?? (isRe ? texts.at(-1) ?? "" : fitText(context, texts[0], room));
+    const wide = measure(text, isRe);
     const at = Math.min(x, Math.max(gutter, next - 2 - wide)); // to the left if there is no room
     if (!text || at < free || at + wide > width) return;
     free = at + wide + 2;

@@ -52,6 +52,7 @@ const CAPTURES = {
   failed: "skip",
 };
 const TABLES = ["compiles", "recompiles", "phases", "cache_lookups", "cudagraphs", "graph_breaks"];
+const LEAST_SHARE = 0.003; // of the largest time: below, a kind of phase can hardly be seen
 const UNCOMPILED = 0.15; // of the time before, where a function runs uncompiled after it
 /** The kinds of phases. */
 export const KINDS = Object.keys(PHASE_KINDS);
@@ -185,6 +186,7 @@ export class TimelineLanes {
 
   addPhases() {
     const table = this.store.table("phases");
+    const times = new Float64Array(KINDS.length); // ms
     for (const row of table.rows) {
       const get = table.reader(row);
       const key = this.groups.keyOf(table, row);
@@ -192,8 +194,10 @@ export class TimelineLanes {
       const [start, seconds, kind] = [get("time"), get("duration_s"), phaseKind(get("name") ?? "")];
       if (!lane || seconds === null || kind === null) continue; // it belongs to the phase that contains it
       lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind: KINDS.indexOf(kind), key });
-      this.signs.add(kind);
+      times[KINDS.indexOf(kind)] += seconds * 1e3;
     }
+    const least = LEAST_SHARE * times.reduce((most, time) => Math.max(most, time), 0);
+    KINDS.forEach((kind, i) => times[i] > least && this.signs.add(kind));
     this.byFunction.forEach((lane) => lane.phases.sort((a, b) => a.depth - b.depth || a.start - b.start));
   }
 

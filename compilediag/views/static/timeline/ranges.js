@@ -77,6 +77,7 @@ export class TimeScale {
 
   /** @param {number} ms */
   toUnits(ms) {
+    if (this.stretches.length === 1) return ms - this.stretches[0].start; // as it is nearly always
     const { start, end, at, width, isFolded } = this.find((stretch) => stretch.end > ms);
     return at + (isFolded ? ((ms - start) / (end - start)) * width : ms - start);
   }

@@ -48,6 +48,8 @@ export class Timeline {
     this.hasFocus = false;
     /** @type {unknown[]} what the line above shows */
     this.headShape = [];
+    /** @type {unknown[]} what the tooltip shows */
+    this.tipShape = [];
     /** @type {unknown[]} what the table shows */
     this.tableShape = [];
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -197,7 +199,9 @@ export class Timeline {
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
     setShown(tip, isShown);
     if (!isShown) return;
-    draw(tip, html`<${Tip} model=${model} hit=${hit} />`);
+    const shape = [hit.lane, hit.bar, hit.isName, hit.marks.length, hit.bar?.flight ? model.now : 0, model.store.plan];
+    if (shape.some((each, i) => each !== this.tipShape[i])) draw(tip, html`<${Tip} model=${model} hit=${hit} />`);
+    this.tipShape = shape;
     const { x, y } = pointer ?? this.placeOf(/** @type {CompileBar} */ (bar));
     tip.style.left = `${Math.max(4, Math.min(x + BESIDE, model.width - tip.offsetWidth - 8))}px`;
     tip.style.top = `${y + BELOW}px`;
