@@ -354,6 +354,11 @@ class CompileWatch(Magics):
     def _has_widgets(self) -> bool:
         return getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget") is not None
 
+    def _make_plan_card(self, session: Session) -> object:
+        from ..views.widget import make_plan_card
+
+        return make_plan_card(session.data)
+
     def _find_session(self) -> Session:
         session = current() or self._session
         if session is None:
@@ -377,7 +382,7 @@ class CompileWatch(Magics):
         if action == "status":
             print(format_status(session.status()))
         elif action == "plan":
-            display(session.plan())
+            display(self._make_plan_card(session) if self._has_widgets() else session.plan())
         elif action == "findings":
             print(format_summary(session.data, IN_NOTEBOOK))
         elif self._has_widgets():

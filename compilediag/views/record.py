@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.evidence import group_by, sum_seconds
 from ..diagnosis.finding import describe_finding
+from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan import describe_plan
 from ..document import Block, Code, CodeBlock, Drawing, Items, Lines, Para, Section, shorten, to_html
 from ..events import Compile
@@ -78,6 +79,18 @@ def make_dashboard_texts(data: SessionData) -> WidgetTexts:
         return {"text/plain": format_results(results, UTF_8), "text/html": html}
 
     return WidgetTexts(make_text, make_record)
+
+
+def make_plan_texts(data: SessionData) -> WidgetTexts:
+    """The texts of the plan's card."""
+
+    def make_record(name: str) -> dict[str, str]:
+        with data.settled():
+            plan = make_plan(data)
+        html = to_html(shorten(describe_plan(plan, with_code=True), MAX_ITEMS, MAX_CHARS), f"cdiag-record {name}")
+        return {"text/plain": str(plan), "text/html": html}
+
+    return WidgetTexts(lambda: str(make_plan(data)), make_record)
 
 
 def make_plain_texts(make_text: Callable[[], str]) -> WidgetTexts:

@@ -28,7 +28,7 @@ from .explorer import format_explorer
 from .export import export_session
 from .model import ViewModel, dumps
 from .patches import Pump
-from .record import WidgetTexts, make_dashboard_texts, make_plain_texts
+from .record import WidgetTexts, make_dashboard_texts, make_plain_texts, make_plan_texts
 from .report import write_report
 
 try:
@@ -155,7 +155,7 @@ class DashboardWidget(anywidget.AnyWidget):
     #: Everything so far. It is made anew whenever a page asks for the widget's state, so a reloaded page is complete.
     snapshot = traitlets.Any().tag(sync=True, to_json=_serialize_snapshot)
     #: The page that a view opens with.
-    page = traitlets.Enum(("dashboard", "explorer"), default_value="dashboard").tag(sync=True)
+    page = traitlets.Enum(("dashboard", "plan", "explorer"), default_value="dashboard").tag(sync=True)
     #: Event ids; the explorer opens at the guard behind the first that it knows.
     events = traitlets.List(traitlets.Int()).tag(sync=True)
     #: Class of the element that has this widget's record in a notebook; the live page is shown in its place.
@@ -251,6 +251,11 @@ class DashboardWidget(anywidget.AnyWidget):
 def make_dashboard(data: SessionData) -> DashboardWidget:
     """The live widget of a session."""
     return DashboardWidget(ViewModel(data), make_dashboard_texts(data))
+
+
+def make_plan_card(data: SessionData) -> DashboardWidget:
+    """The widget that shows the plan alone."""
+    return DashboardWidget(ViewModel(data), make_plan_texts(data), page="plan")
 
 
 def make_explorer(data: SessionData, finding: Finding | None = None) -> DashboardWidget:

@@ -59,6 +59,7 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         for index in (0, 1):
             notebook.run(index)
         notebook.run(3)
+        page.click(".cdiag-size")
         button(page).click()
         page.wait_for_selector(".cdiag-trial.is-run progress")
         expect(button(page)).to_be_disabled()
@@ -72,7 +73,7 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         expect(page.locator(".cdiag-plan-headline")).to_contain_text("3 of 3 recompiles")
         expect(button(page)).to_have_text("Try again")
         page.locator(".cdiag-whole-title").click()
-        expect(page.locator(".cdiag-whole .is-added").first).to_contain_text("dynamic")
+        expect(page.locator(".cdiag-whole .cdiag-diff")).to_contain_text("dynamic")
         expect(page.locator(".cdiag-whole-title")).to_contain_text("In[1]")
         take_pictures(page, tmp_path, "fix-proven")
         assert (lab.root / "nb" / "skipped").read_text() == "x"  # by the notebook, and by no process
@@ -80,7 +81,8 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         # The proven change is put into the cell, and nothing runs.
         page.locator(".cdiag-replace").click()
         expect(page.locator(".cdiag-replace")).to_have_text("Replaced · Undo")
-        expect_value(page, read_cell(0), lambda text: text != DEFINE and text.count("\n") == DEFINE.count("\n"))
+        changed = expect_value(page, read_cell(0), lambda text: "dynamic=False" not in text)
+        assert changed.splitlines()[:3] == DEFINE.splitlines()[:3]
 
         # The record that the notebook keeps has it too, and no button.
         page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
@@ -101,7 +103,7 @@ def read_cell(index: int) -> str:
 def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: Browser):
     define = DEFINE.replace(", dynamic=False", "")
     with jupyter.lab_page(browser, lab) as page:
-        notebook = lab.open(page, [define, TRAIN])
+        notebook = lab.open(page, [define, TRAIN, "%compilewatch plan"])
         notebook.run(0)
         notebook.run(1)
         replace = page.locator(".cdiag-replace")
@@ -124,8 +126,11 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         page.locator(".cdiag-plan-headline").hover()
         expect(replace).to_be_disabled()
         expect(page.locator(".cdiag-replace-why")).to_have_text("The cell has changed since; copy the lines instead")
-        place = page.locator(".cdiag-step-place").first
-        expect(place).to_have_text("In[2]:3")
+        expect(page.locator(".cdiag-step-place").first).to_have_text("In[2]:3")
+        notebook.run(2)
+        card = page.locator(".cdiag-plan-page .cdiag-plan")
+        expect(card.locator(".cdiag-step")).to_have_count(page.locator(".cdiag-dashboard .cdiag-step").count())
+        expect(card.locator(".cdiag-replace")).to_be_disabled()
 
 
 # Each state of the card, in a plain page

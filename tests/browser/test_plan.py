@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.views.report import render_report
-from tests.browser.conftest import expect_value, open_tab
+from tests.browser.conftest import expect_value, host_widget, open_tab
 from tests.browser.plan_builder import (
     make_cost,
     make_empty_plan,
@@ -17,6 +17,7 @@ from tests.browser.plan_builder import (
     make_source,
     make_step,
 )
+from tests.browser.test_accessibility import find_violations
 from tests.browser.test_page import HOSTILE, SPILLS, expect_contrast
 
 #: What is wider than its place in the plan; a diff and a table scroll, and the line of a step is cut.
@@ -350,6 +351,8 @@ def test_many_steps_are_folded(open_plan, deliver, patch_of):
     expect(page.locator(".cdiag-step:visible")).to_have_count(5)
     page.emulate_media(media="print")
     expect(page.locator(".cdiag-step:visible")).to_have_count(12)
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator(".cdiag-step-body:visible")).to_have_count(12)
     expect(page.locator(".cdiag-copy:visible")).to_have_count(0)
 
 
@@ -376,6 +379,30 @@ def test_a_step_leads_to_its_recompiles_and_to_its_guard(recorded, open_widget):
     expect(show).to_have_attribute("aria-pressed", "false")
     step(page, 1).locator(".cdiag-explore-link").click()
     expect(page.locator(".cdiag-page-title code")).to_contain_text("x.shape[0]")
+
+
+def test_pointing_at_a_step_marks_its_compiles_in_the_timeline(recorded, open_widget):
+    for number in range(4):
+        recorded.compile(number)
+    snapshot = recorded.snapshot()
+    evidence = [snapshot["rows"]["recompiles"][0][0]]
+    page = open_widget({**snapshot, "plan": make_plan(make_step(evidence=evidence))})
+    page.mouse.move(0, 0)
+    before = page.locator(".cdiag-canvas").first.screenshot()
+    step(page, 1).locator(".cdiag-step-title").hover()
+    expect_value(page, lambda: page.locator(".cdiag-canvas").first.screenshot() != before, True)
+    page.locator(".cdiag-plan-headline").hover()
+    expect_value(page, lambda: page.locator(".cdiag-canvas").first.screenshot() == before, True)
+
+
+def test_the_plan_alone_is_a_page_of_its_own(recorded, new_page):
+    """What `%compilewatch plan` shows."""
+    page = new_page()
+    page.set_content("<!doctype html><html><body></body></html>")
+    host_widget(page, {**recorded.snapshot(), "plan": make_plan()}, page="plan")
+    expect(page.locator(".cdiag-step")).to_have_count(2)
+    expect(page.locator(".cdiag > :not(.cdiag-tooltip)")).to_have_count(1)
+    assert find_violations(page, "document.querySelector('.cdiag')") == []
 
 
 def test_hostile_text_in_every_part_of_a_plan_is_text(open_plan):

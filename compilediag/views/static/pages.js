@@ -1,7 +1,8 @@
-// The pages of a session (dashboard, explorer, ranks, vLLM), one of which is shown at a time.
+// The pages of a session (dashboard, plan, explorer, ranks, vLLM), one of which is shown at a time.
 import { make, setShown } from "./core/dom.js";
 import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
+import { PlanPage } from "./plan/plan-page.js";
 import { RanksPage } from "./ranks/ranks-page.js";
 import { VllmPage } from "./vllm/vllm-page.js";
 /** @import { Place } from "./core/types" */
@@ -18,7 +19,7 @@ export class Pages {
     this.root = root;
     this.store = store;
     this.trail = trail;
-    /** @type {Map<string, Dashboard | Explorer | RanksPage | VllmPage>} name -> page, made when first shown */
+    /** @type {Map<string, Dashboard | Explorer | PlanPage | RanksPage | VllmPage>} name -> page, made when first shown */
     this.pages = new Map();
     /** @type {string | null} */
     this.shown = null;
@@ -72,6 +73,7 @@ export class Pages {
     if (name === "vllm") return new VllmPage(root, this.store, this.trail);
     /** @param {Place} place */
     const explore = (place) => this.trail.go({ page: "explorer", ...place });
+    if (name === "plan") return new PlanPage(root, this.store, explore);
     return new Dashboard(root, this.store, explore, (page) => this.trail.go({ page }));
   }
 }

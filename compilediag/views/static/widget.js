@@ -2,7 +2,7 @@
 //
 // Traits of DashboardWidget (compilediag/views/widget.py) that are read here, all written by the kernel only:
 //   snapshot  JSON text of one patch with everything so far; read once, when the widget is initialized
-//   page      "dashboard" or "explorer": the page that a view opens with
+//   page      "dashboard", "plan" or "explorer": the page that a view opens with
 //   events    event ids; the explorer opens at the guard behind the first that it knows
 //   search    the search for a change that a page has started; {} without one
 //   record    class of the element that has this widget's record in a notebook: see record-pages.js

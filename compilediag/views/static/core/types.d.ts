@@ -12,7 +12,7 @@ export type Sort = [label: string, direction: number];
 
 /** Where the reader is. On the dashboard: at a finding, by its id, or a stretch of the timeline, in s since the start. */
 export interface Place {
-  page?: "dashboard" | "explorer" | "ranks" | "vllm";
+  page?: "dashboard" | "plan" | "explorer" | "ranks" | "vllm";
   finding?: string;
   range?: [from: number, to: number];
   function?: number;

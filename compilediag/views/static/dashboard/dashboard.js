@@ -88,7 +88,11 @@ export class Dashboard {
     this.hits = new Hits(() => this.draw());
     this.recompiles = new Recompiles(store, this.groups);
     this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
-    this.plan = new PlanCard(store, { pick: (picked) => this.onPick(picked), explore: onExplore });
+    this.plan = new PlanCard(store, {
+      pick: (picked) => this.onPick(picked),
+      explore: onExplore,
+      mark: (evidence) => this.mark(evidence),
+    });
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
     this.table = new DataTable(this.recompiles, TABS[0], store.table(TABS[0].table), (table, row) => this.openRow(table, row));
     this.provenance = new ProvenanceView(store, () => this.closeProvenance());
@@ -377,11 +381,13 @@ export class Dashboard {
   preparePrint() {
     this.screenTheme = this.root.dataset.theme;
     this.root.dataset.theme = "light";
+    this.plan.setPrinting(true);
     this.paper.fill();
   }
 
   endPrint() {
     this.root.dataset.theme = this.screenTheme;
+    this.plan.setPrinting(false);
     this.paper.empty();
   }
 
@@ -426,6 +432,17 @@ export class Dashboard {
     const { extent } = this.lanes;
     const { from, to } = this.timeline.model.state.zoom ?? extent;
     return [(from - extent.from) / 1000, (to - extent.from) / 1000];
+  }
+
+  /**
+   * Marks the compiles of these events in the timeline; null: no others than those that the filter lets through.
+   * @param {number[] | null} evidence
+   */
+  mark(evidence) {
+    const marked = { label: "", ids: new Set(evidence ?? []), keys: new Set() };
+    if (evidence) this.filter.findKeys(marked);
+    this.timeline.setLit(evidence ? marked.keys : this.rows.result.lit);
+    if (this.size !== "line") this.timeline.paint();
   }
 
   /**

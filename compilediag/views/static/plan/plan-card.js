@@ -1,11 +1,14 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
 import { make, setShown } from "../core/dom.js";
+import { hasCells } from "../core/notebook-cell.js";
 import { draw, html } from "../core/view.js";
 import { PlanView } from "./plan-view.js";
 import { Trial } from "./trial.js";
 import { findCellState } from "./whole-change.js";
 /** @import { Place } from "../core/types" */
 /** @import { Store } from "../core/store.js" */
+
+const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put the page in place later
 
 /** @typedef {{label: string, evidence: number[]}} Picked what is selected: its name, and event ids */
 /**
@@ -31,12 +34,13 @@ export class PlanCard {
     /** @type {Set<string>} keys of the open steps, and "change" */
     this.open = new Set();
     this.showsAll = false;
+    this.isPrinting = false;
     this.changes = 0; // of what the reader has opened, and of the cells around
     this.node = make("section", "cdiag-plan");
     this.node.setAttribute("aria-label", "Plan");
     for (const type of ["pointerover", "focusin"]) this.node.addEventListener(type, () => this.checkCells());
-    /** @type {string} what the cells that the plan changes have now */
-    this.cells = "";
+    for (const wait of LOOKS_MS) setTimeout(() => this.checkCells(), wait);
+    this.cells = ""; // what the cells that the plan changes have now
   }
 
   paint() {
@@ -54,9 +58,10 @@ export class PlanCard {
     this.paint();
   }
 
-  /** Draws again if a cell was edited since. */
+  /** Draws again if the page came into a notebook, or a cell was edited since. */
   checkCells() {
-    const cells = (this.store.plan?.sources ?? []).map((source) => findCellState(this.node, source)).join();
+    const states = (this.store.plan?.sources ?? []).map((source) => findCellState(this.node, source));
+    const cells = [hasCells(this.node), ...states].join();
     if (cells === this.cells) return;
     this.cells = cells;
     this.redraw();
@@ -71,6 +76,20 @@ export class PlanCard {
   /** @param {string} key */
   toggle(key) {
     if (!this.open.delete(key)) this.open.add(key);
+    this.redraw();
+  }
+
+  /**
+   * @param {string} key
+   * @returns {boolean}
+   */
+  isOpen(key) {
+    return this.isPrinting || this.open.has(key); // on paper, all is open
+  }
+
+  /** @param {boolean} isPrinting */
+  setPrinting(isPrinting) {
+    this.isPrinting = isPrinting;
     this.redraw();
   }
 

@@ -20,7 +20,7 @@ const CELL = /^Cell In\[(\d+)\]$/;
  * @param {{card: PlanCard, id: string, number: number | null, place: ComponentChild, saves: string, seconds: number, children: ComponentChild}} props
  */
 function Row({ card, id, number, place, saves, seconds, children }) {
-  const isOpen = card.open.has(id);
+  const isOpen = card.isOpen(id);
   return html`<div class=${`cdiag-step-row ${isOpen ? "is-open" : ""}`}>
     <button type="button" class="cdiag-step-title" aria-expanded=${isOpen} onClick=${() => card.toggle(id)}>
       <${Icon} name="open" />
@@ -43,7 +43,7 @@ export function PlanStepRow({ card, plan, step, number, id, isLater }) {
       <b><${Prose} text=${oneLine(step.title || step.what, LONGEST)} /></b>
       <span class="cdiag-step-values">${values.map((value, i) => html`${i ? ", " : " "}<code key=${i}>${value}</code>`)}${step.has_more_values && ", …"}</span>
     <//>
-    ${card.open.has(id) && html`<${StepBody} card=${card} plan=${plan} step=${step} number=${number} />`}
+    ${card.isOpen(id) && html`<${StepBody} card=${card} plan=${plan} step=${step} number=${number} />`}
   </li>`;
 }
 
@@ -52,7 +52,7 @@ export function CostRow({ card, cost, id }) {
   const place = cost.place ? html`<code class="cdiag-step-place">${cost.place}</code>` : html`<span class="cdiag-step-place"></span>`;
   return html`<li class="cdiag-step" data-rule=${cost.kind}>
     <${Row} card=${card} id=${id} number=${null} place=${place} saves="" seconds=${cost.seconds}><b><${Prose} text=${cost.title} /></b><//>
-    ${card.open.has(id) && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
+    ${card.isOpen(id) && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
   </li>`;
 }
 

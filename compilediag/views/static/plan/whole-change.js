@@ -14,7 +14,7 @@ const KEY = "change";
 export function WholeChange({ card, plan, isLive }) {
   const { sources, patch, code } = plan;
   if (!sources.length && !code) return null;
-  const isOpen = card.open.has(KEY);
+  const isOpen = card.isOpen(KEY);
   const cells = sources.filter(({ cell, after }) => cell !== null && after !== null);
   const areCells = cells.length > 0 && cells.length === sources.length;
   const text = cells.length === 1 && areCells ? cells[0].after : patch ?? code;
