@@ -32,6 +32,7 @@ STYLES = (
     "timeline/timeline.css",
     "tables/tables.css",
     "details/detail-pane.css",
+    "details/provenance.css",
     "tables/call-site-tree.css",
     "dashboard/print.css",
     "explorer/explorer.css",

@@ -61,9 +61,9 @@ export const LOOKUP_PANEL = {
   title: (get) => `${formatFunction(get("function")) ?? "outside any compile"} · ${get("cache")}`,
   Body({ get, readers, start, linkCompile }) {
     const lead = joinKnown(
-      formatAmount(get("hits"), "hit"),
+      get("hits") ? formatAmount(get("hits"), "hit") : null,
       whenKnown(get("saved_s"), (seconds) => `${formatSeconds(seconds)} saved`),
-      formatAmount(get("misses"), "miss", "misses"),
+      get("misses") ? formatAmount(get("misses"), "miss", "misses") : null,
       get("bypassed") ? `${formatCount(get("bypassed"))} bypassed` : null,
       get("failed") ? `${formatCount(get("failed"))} failed` : null,
       get("stored") ? `${formatCount(get("stored"))} stored` : null,
