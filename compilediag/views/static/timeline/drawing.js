@@ -78,6 +78,24 @@ export function makeLayout(width, hasFlags, isStrip) {
 }
 
 /**
+ * Gives a canvas its size; its context then draws in px of the page.
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width px
+ * @param {number} height px
+ * @param {number} [ratio]
+ */
+export function sizeCanvas(canvas, width, height, ratio = globalThis.devicePixelRatio || 1) {
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    [canvas.width, canvas.height] = [wide, high];
+    [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
+  }
+  const context = canvas.getContext("2d");
+  context?.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+/**
  * @param {Frame} frame
  * @param {Lane[]} lanes
  */

@@ -2,14 +2,18 @@
 //
 // Drag the window to move it, its edges to make it larger or smaller, beside it to show another stretch.
 import { make, setShown } from "../core/dom.js";
+import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { clampRange, moveRange } from "./ranges.js";
 /** @import { TimelineLanes } from "./lanes.js" */
-/** @import { Range, TimeScale } from "./ranges.js" */
+/** @import { Frame } from "./drawing.js" */
+/** @import { Range } from "./ranges.js" */
 
-/** @typedef {{lanes: TimelineLanes, scale: TimeScale, bounds: Range, range: Range, gutter: number, width: number, palette: Record<string, string>}} Shown */
+/** @typedef {Omit<Frame, "context" | "width" | "height" | "scroll" | "layout">} View what is drawn: all of the time */
+/** @typedef {{lanes: TimelineLanes, bounds: Range, range: Range, gutter: number, width: number}} Shown */
 /** @typedef {{part: "from" | "to" | "all", at: number, range: Range}} Grip what is dragged, and how it began; units */
 
 const HEIGHT = 26; // px
+const LAYOUT = { gutter: 0, axis: 0, lane: HEIGHT, above: 0, flag: null, bar: 9, size: 11 };
 const HANDLE = 7; // px on each side of an edge that still grip it
 const LEAST_WINDOW = 4; // px, so that the window stays visible
 
@@ -22,7 +26,8 @@ export class Overview {
     this.track = make("div", "cdiag-minimap-track", this.canvas, this.window);
     this.node = make("div", "cdiag-minimap", this.track);
     this.node.setAttribute("aria-hidden", "true"); // the keys of the timeline do the same
-    this.drawn = "";
+    /** @type {unknown[]} */
+    this.drawn = [];
     /** @type {Shown | null} */
     this.shown = null;
     /** @type {Grip | null} */
@@ -38,10 +43,13 @@ export class Overview {
     setShown(this.node, isShown);
   }
 
-  /** @param {Shown} overview */
-  paint(overview) {
-    this.shown = overview;
-    const { bounds, range, gutter, width, lanes, palette, scale } = overview;
+  /**
+   * @param {Shown} shown
+   * @param {View} view
+   */
+  paint(shown, view) {
+    this.shown = shown;
+    const { lanes, bounds, range, gutter, width } = shown;
     const wide = width - gutter;
     this.track.style.marginLeft = `${gutter}px`;
     this.track.style.width = `${wide}px`;
@@ -51,10 +59,11 @@ export class Overview {
     this.window.style.left = `${Math.min(left, wide - size)}px`;
     this.window.style.width = `${size}px`;
     // Bars do not change while the window moves, so they are not drawn again.
-    const drawn = JSON.stringify([lanes.version, wide, bounds, scale.stretches.length, palette, globalThis.devicePixelRatio]);
-    if (drawn === this.drawn) return;
+    const drawn = [lanes.version, wide, bounds.to, view.scale.stretches.length, view.palette.surface, globalThis.devicePixelRatio];
+    if (drawn.every((each, i) => each === this.drawn[i])) return;
     this.drawn = drawn;
-    drawBars(this.canvas, overview, wide);
+    const context = sizeCanvas(this.canvas, wide, HEIGHT);
+    if (context) drawTimeline({ ...view, context, gutter: 0, width: wide, height: HEIGHT, scroll: 0, layout: LAYOUT }, [lanes.joined]);
   }
 
   /**
@@ -101,51 +110,5 @@ export class Overview {
 
   release() {
     this.grip = null;
-  }
-}
-
-/**
- * How much was compiling at each pixel: dark where several functions were.
- * @param {HTMLCanvasElement} canvas
- * @param {Shown} overview
- * @param {number} width px
- */
-function drawBars(canvas, { lanes, scale, bounds, palette }, width) {
-  const ratio = globalThis.devicePixelRatio || 1;
-  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(HEIGHT * ratio)];
-  [canvas.style.width, canvas.style.height] = [`${width}px`, `${HEIGHT}px`];
-  const context = canvas.getContext("2d");
-  if (!context) return;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  /** @param {number} ms */
-  const toPixel = (ms) => ((scale.toUnits(ms) - bounds.from) / (bounds.to - bounds.from)) * width;
-  const [busy, again, failed] = [0, 1, 2].map(() => new Uint8Array(Math.ceil(width) + 1));
-  for (const lane of lanes.list) {
-    for (const { start, end, isRecompile, isFailed } of lane.bars) {
-      const [low, high] = [Math.max(0, Math.floor(toPixel(start))), Math.max(0, Math.ceil(toPixel(end)))];
-      busy.fill(1, low, Math.max(high, low + 1));
-      if (isRecompile) again.fill(1, low, Math.max(high, low + 1));
-      if (isFailed) failed.fill(1, low, Math.max(high, low + 1));
-    }
-  }
-  drawRuns(context, busy, palette.need, 6, HEIGHT - 14);
-  drawRuns(context, again, palette.re, HEIGHT - 7, 3);
-  drawRuns(context, failed, palette.bad, 2, 3);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {Uint8Array} pixels
- * @param {string} color
- * @param {number} y
- * @param {number} height
- */
-function drawRuns(context, pixels, color, y, height) {
-  context.fillStyle = color;
-  for (let x = 0; x < pixels.length; x += 1) {
-    if (!pixels[x]) continue;
-    const start = x;
-    while (x < pixels.length && pixels[x]) x += 1;
-    context.fillRect(start, y, x - start, height);
   }
 }

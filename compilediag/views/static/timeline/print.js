@@ -1,6 +1,6 @@
 // The timeline on paper: all lanes and all of the time, in pieces that a page can hold.
 import { make } from "../core/dom.js";
-import { drawTimeline, makeLayout } from "./drawing.js";
+import { drawTimeline, makeLayout, sizeCanvas } from "./drawing.js";
 /** @import { Frame } from "./drawing.js" */
 /** @import { Lane } from "./lanes.js" */
 
@@ -21,10 +21,9 @@ export function drawForPrint(frame, lanes) {
     const some = lanes.slice(first, first + PIECE);
     const height = layout.axis + some.length * layout.lane;
     const canvas = make("canvas", "");
-    [canvas.width, canvas.height] = [WIDTH * ratio, height * ratio];
-    const context = canvas.getContext("2d");
+    const context = sizeCanvas(canvas, WIDTH, height, ratio);
+    canvas.removeAttribute("style"); // as wide as the page of paper
     if (!context) continue;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawTimeline({ ...frame, context, width: WIDTH, height, layout, gutter: layout.gutter, scroll: 0 }, some);
     context.globalCompositeOperation = "destination-over"; // under what is drawn
     context.fillStyle = frame.palette.surface;

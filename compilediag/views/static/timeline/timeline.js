@@ -4,7 +4,7 @@ import { formatAmount, formatSeconds } from "../core/format.js";
 import { readPalette } from "../core/theme.js";
 import { draw, html } from "../core/view.js";
 import { toX } from "./axis.js";
-import { drawTimeline } from "./drawing.js";
+import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { Head } from "./head.js";
 import { TimelineInput } from "./input.js";
 import { findNext } from "./keys.js";
@@ -144,11 +144,14 @@ export class Timeline {
     scroller.style.height = `${visible}px`;
     this.spacer.style.height = `${height}px`;
     const palette = readPalette(this.node);
-    const context = this.sizeCanvas(width, visible);
-    if (context) drawTimeline({ ...this.makeFrame(palette), context, width, height: visible }, shown);
-    const { bounds, range, scale } = model;
-    this.overview.setShown(model.state.zoom !== null && !model.isStrip);
-    this.overview.paint({ lanes: this.lanes, scale, bounds, range, gutter: layout.gutter, width, palette });
+    const context = sizeCanvas(this.canvas, width, visible);
+    const view = this.makeFrame(palette);
+    if (context) drawTimeline({ ...view, context, width, height: visible }, shown);
+    const isZoomed = model.state.zoom !== null && !model.isStrip;
+    this.overview.setShown(isZoomed);
+    const { bounds, range } = model;
+    const place = { lanes: this.lanes, bounds, range, gutter: layout.gutter, width };
+    if (isZoomed) this.overview.paint(place, { ...view, ...model.wholeView, selected: null, current: null });
     this.paintTip();
     this.planTable();
     model.state.save();
@@ -219,22 +222,6 @@ export class Timeline {
     const x = toX({ ...model.view, gutter: layout.gutter, width }, bar.start);
     const lane = Math.max(0, shown.indexOf(bar.lane));
     return { x: Math.max(x, layout.gutter), y: layout.axis + (lane + 1) * layout.lane - this.scroller.scrollTop - BELOW };
-  }
-
-  /**
-   * @param {number} width
-   * @param {number} height
-   */
-  sizeCanvas(width, height) {
-    const ratio = globalThis.devicePixelRatio || 1;
-    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (this.canvas.width !== wide || this.canvas.height !== high) {
-      [this.canvas.width, this.canvas.height] = [wide, high];
-      [this.canvas.style.width, this.canvas.style.height] = [`${width}px`, `${height}px`];
-    }
-    const context = this.canvas.getContext("2d");
-    context?.setTransform(ratio, 0, 0, ratio, 0, 0);
-    return context;
   }
 
   /**
