@@ -135,7 +135,7 @@ def test_a_training_step_through_a_library_has_one_cause_for_each_size(run):
     assert sum(finding.count for finding in recompiles) == len(session.recompiles) == plan.recompiles_saved > 5
     (step,) = plan.steps
     assert (step.place, step.code) == ("train.py:10", "out = model(input_ids=ids, labels=ids)")
-    assert (step.expression, step.values) == ("ids.shape[0], ids.shape[1]", ("8x16", "8x24", "5x32"))
+    assert (step.expression, step.values) == ("ids.shape[0], ids.shape[1]", ("(8, 16)", "(8, 24)", "(5, 32)"))
     assert run_again(run, plan, TRAIN) == 0
 
 
