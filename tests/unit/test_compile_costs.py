@@ -1,9 +1,11 @@
 """What a plan says about compile time when nothing recompiles: one cost per reason, each in seconds."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+import compilediag as cd
 from compilediag.events import KernelCompile, Phase, SourceStatus
 from tests.unit.session_builder import recording
 from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup
@@ -210,3 +212,15 @@ def test_the_plan_lists_costs_after_its_steps(session_of):
     assert text.startswith(f"{plan.headline}\nWhere compile time goes:\n- The next process repeats")
     assert max(map(len, text.splitlines())) <= 100 and "<pre><code>for block in model.modules():" in plan._repr_html_()
     assert session.findings() == []  # Costs are no findings: the program has no problem.
+
+
+def test_tuning_that_never_pays_is_one_cost_and_the_headline():
+    """Recorded on a GPU: four operations, whose seven tunings end at torch's own kernel."""
+    data = Path(__file__).resolve().parents[2] / "notebooks" / "data" / "autotune.cdiag"
+    session = cd.load(data)
+    plan = session.plan()
+    (tuning,) = [cost for cost in plan.costs if cost.kind == "tuning"]
+    assert plan.leading_cost == tuning and plan.headline == tuning.headline
+    assert tuning.code == 'torch._inductor.config.max_autotune_gemm_backends = "ATEN"'
+    rules = [finding.rule for finding in session.findings() if plan.has_cost(finding)]
+    assert rules == ["tuning_small_gain"] * 4
