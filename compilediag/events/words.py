@@ -152,6 +152,7 @@ GLOSSARY = {
     "cache entry": "One compiled version of a function or graph, with its guards. A call uses the first one that fits.",
     "cache hit": "A compiled graph that came from a cache on disk or in memory, so that it did not have to be built.",
     "call site": "The lines of your code that led to a compile.",
+    "change": "The value that the entry is for, and the one that came. Other values that changed too are counted.",
     "codegen": "Writing, building and loading the code of the kernels.",
     "collective": "Communication between ranks, in the order in which a compiled graph starts it.",
     "compile": "torch traces a function, or the part of it after a graph break, and builds code for it.",
@@ -195,6 +196,7 @@ GLOSSARY = {
     "precompile.",
     "vs. extern": "How much longer one call of the library's kernel takes, such as cuBLAS.",
     "vs. runner-up": "How much longer one call of the second best kernel takes.",
+    "what changed": "The guarded value of the guard that torch checked first, in the entry with the fewest failing guards.",
     "warm-ups": "Runs before a capture, which let libraries set up their state.",
 }
 #: Name of a total or a tab of the page -> word of the glossary.

@@ -1,7 +1,7 @@
 // Light or dark, as the host or the system has it, and the colors of the canvas read from the style sheet.
 
-const SURFACES = ["surface", "text", "muted", "line", "line-strong", "stripe"];
-const SIGNS = ["need", "re", "re-text", "re-soft", "re-mid", "bad", "bad-text", "bad-soft", "good", "accent", "live-fill"];
+const SURFACES = ["surface", "text", "muted", "line", "stripe"];
+const SIGNS = ["need", "re", "re-text", "re-soft", "bad", "bad-text", "bad-soft", "good", "accent", "live-fill"];
 const PHASES = ["dynamo", "aot", "inductor", "codegen", "triton", "tuning"].flatMap((kind) => [`p-${kind}`, `i-${kind}`]);
 
 // Classes of the body or the page: VS Code and marimo. VS Code's light high contrast has both of its classes.
