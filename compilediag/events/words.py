@@ -196,7 +196,8 @@ GLOSSARY = {
     "precompile.",
     "vs. extern": "How much longer one call of the library's kernel takes, such as cuBLAS.",
     "vs. runner-up": "How much longer one call of the second best kernel takes.",
-    "what changed": "The guarded value of the guard that torch checked first, in the entry with the fewest failing guards.",
+    "what changed": "The guarded value of the guard that torch checked first, in the entry with the fewest failing "
+    "guards.",
     "warm-ups": "Runs before a capture, which let libraries set up their state.",
 }
 #: Name of a total or a tab of the page -> word of the glossary.
