@@ -57,6 +57,7 @@ export const FONT = `11px ${SANS}`;
 const [BOLD, CODE, NAME] = [`600 11px ${SANS}`, `600 11px ${MONO}`, `600 12px ${MONO}`];
 const NARROW = 560; // px: below, the names of lanes are above their bars
 const LEAST = 2; // px, width of a bar
+const LEAST_FLAG = 8; // px that the shortest flag needs
 const THIN = 14; // px: narrower bars beside each other are one group
 const MANY = 20; // recompiles in one group that is hatched
 const DIM = 0.2; // opacity of what the search does not match
@@ -377,6 +378,7 @@ function drawFlags(frame, groups, y) {
     const isRe = isAgain(group);
     const [x, next] = [Math.max(group.x, gutter) + (group.isThin && group.bars.length < MANY ? 1 : 4), groups[i + 1]?.x ?? width];
     const room = Math.max(next - 4, group.end - 2) - x;
+    if (room < LEAST_FLAG && i < groups.length - 1) return;
     const texts = isRe ? describeAgain(frame, group) : [describeFirst(frame, group)];
     context.font = isRe ? CODE : BOLD;
     const text = texts.find((each) => measure(each, isRe) <= room) ?? (isRe ? texts.at(-1) ?? "" : fitText(context, texts[0], room));
