@@ -321,6 +321,7 @@ def test_each_compile_has_its_row_before_the_cell_ends(lab, lab_page):
     notebook = lab.open(page, [MANY])
     notebook.begin(0)
     wait_for_total(page, "compiles", 30)  # With its first row, the tab leaves the menu for the strip.
+    show_all(page)
     open_tab(page, "compiles")
     page.wait_for_selector('[data-tab="compiles"] .cdiag-count:text-is("30")')
     page.wait_for_selector('.cdiag-row:has-text("small_29")')
@@ -352,7 +353,7 @@ def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):
 LOOK = """() => Object.fromEntries([...document.querySelectorAll(".cdiag, .cdiag *")].map((node) => {
   const path = [];
   for (let at = node; at.closest(".cdiag"); at = at.parentElement) {
-    path.push(`${at.tagName} ${at.getAttribute("class") ?? ""}`);
+    path.push(`${at.tagName} ${at.getAttribute("class") ?? ""}${at.disabled ? " disabled" : ""}`);
   }
   const style = getComputedStyle(node);
   const names = ["padding", "marginTop", "marginBottom", "backgroundColor", "fontFamily", "fontSize", "fontWeight",

@@ -167,7 +167,7 @@ def test_cuda_graphs_stand_by_function_and_open_to_each_action(run, open_widget)
 
 
 #: The totals of one compile.
-BARE = ["compiles", "compile_s", "cache_misses", "own_share"]
+BARE = ["compiles", "compile_s", "cache_misses", "own_share", "own_s"]
 
 
 def test_a_session_without_captures_has_neither_their_signs_nor_their_totals(recorded, open_widget):

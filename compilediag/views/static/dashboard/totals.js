@@ -12,6 +12,7 @@ const FORMATS = {
   compile_s: formatSeconds,
   lost_s: formatSeconds,
   cache_saved_s: formatSeconds,
+  own_s: formatSeconds,
   tuning_s: formatSeconds,
   eager_s: formatSeconds,
   used_once_s: formatSeconds,
@@ -38,7 +39,7 @@ const TOTALS = [
   { from: "refused_calls", main: ["refused_calls", "refused call", "refused calls"], details: [] },
   { from: "calls", main: ["eager_calls", "eager call", "eager calls"], details: [["eager_s", ""]] },
   { from: "calls", main: ["used_once", "entry called once", "entries called once"], details: [["used_once_s", ""]] },
-  { from: "", main: ["own_share", "overhead"], details: [] },
+  { from: "", main: ["own_share", "overhead"], details: [["own_s", ""]] },
   { from: "", main: ["dropped", "event dropped", "events dropped"], details: [] },
 ];
 /** Totals that are named also where they were not collected; most sessions have none of the others. */
