@@ -154,8 +154,8 @@ LONGEST_S = 0.2
 ALIVE_S = 2.0
 #: Characters of JSON in one message.
 MESSAGE_SIZE = 1_500_000
-#: The parts of a patch that describe its rows.
-SENT_LAST = ("meta", "totals", "findings", "plan", "now")
+#: The parts of a patch that describe its rows: each of the first comes by itself, the others come together at the end.
+ADVICE, STATE = ("findings", "plan"), ("meta", "totals", "now")
 #: After so many errors in a row the pump stops.
 MAX_ERRORS = 5
 #: How long the exit of the interpreter waits at most for the thread of a pump, which sends a last message: on a busy
@@ -294,7 +294,7 @@ class Pump:
 
 
 def split_patch(patch: PagePatch, size: int) -> Iterator[str]:
-    """Split a patch into JSON texts of about `size` characters: rows in slices, then artifact texts, then totals.
+    """Split a patch into JSON texts of about `size` characters: rows in slices, texts of artifacts, advice, totals.
 
     All parts have the patch's `seq`; `part` counts them from 0. Totals and state come last, so that a page never
     shows "stopped", or a total, before it has the rows.
@@ -303,9 +303,11 @@ def split_patch(patch: PagePatch, size: int) -> Iterator[str]:
     if len(whole) <= size:
         yield whole
         return
-    first = {key: value for key, value in patch.items() if key not in ("rows", "texts", *SENT_LAST)}
-    last = {key: value for key, value in patch.items() if key in SENT_LAST}
-    slices = [first, *_slice_rows(patch.get("rows", {}), size), *_slice_texts(patch.get("texts", {}), size), last]
+    first = {key: value for key, value in patch.items() if key not in ("rows", "texts", *ADVICE, *STATE)}
+    advice = [{key: value} for key, value in patch.items() if key in ADVICE]
+    last = {key: value for key, value in patch.items() if key in STATE}
+    rows, texts = _slice_rows(patch.get("rows", {}), size), _slice_texts(patch.get("texts", {}), size)
+    slices = [first, *rows, *texts, *advice, last]
     for number, piece in enumerate(slices):
         yield dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
 
