@@ -3,7 +3,7 @@ import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
-import { fitColumns } from "./column-widths.js";
+import { fitColumns, WITH_BARS } from "./column-widths.js";
 import { makeContext, sortKey, tabName, writeCell } from "./columns.js";
 /** @import { Cells } from "../core/page-types" */
 /** @import { Recompiles } from "../core/recompiles.js" */
@@ -178,7 +178,9 @@ export class DataTable {
       const context = makeContext(this.table, row, this.recompiles);
       return this.columns.map((column) => writeCell(column, this.table, context));
     });
-    const widths = fitColumns(this.columns, this.columns.map(({ label }) => label), texts, this.scroller.clientWidth || 1000);
+    const available = this.scroller.clientWidth || 1000;
+    this.node.classList.toggle("has-bars", available >= WITH_BARS);
+    const widths = fitColumns(this.columns, this.columns.map(({ label }) => label), texts, available);
     this.node.style.setProperty("--columns", widths.map((width) => `${width}px`).join(" "));
     const total = `${widths.reduce((sum, width) => sum + width, 0)}px`;
     for (const part of [this.head, this.canvas]) part.style.minWidth = total;
