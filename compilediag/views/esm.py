@@ -48,7 +48,7 @@ _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))
 _DEFAULT = re.compile(r"^export default (?=\S)", re.MULTILINE)
 #: What is left of an import or export that is not supported.
 _UNSUPPORTED = re.compile(r"^\s*(?:import|export)\b[^\n]*|\bimport\s*\([^\n]*|\bimport\.meta\b", re.MULTILINE)
-_COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/)[ \t]*\n", re.MULTILINE | re.DOTALL)
+_COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)[ \t]*\n", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 #: The forms of a published module, which is one line without spaces.
 _VENDOR = "vendor/"
@@ -75,9 +75,9 @@ class Module:
 
 
 @functools.cache
-def join_modules(entry: str) -> str:
+def join_modules(entry: str, folder: Path = STATIC) -> str:
     """Return one ES module made of `entry` and every file that it imports, each before the files that need it."""
-    modules = order_modules(entry)
+    modules = order_modules(entry, folder)
     exports = [f'export default $files["{entry}"].$default;\n'] if "$default" in modules[-1].exports else []
     return "".join(["const $files = {};\n", *map(_wrap, modules), *exports])
 

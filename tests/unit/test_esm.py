@@ -83,6 +83,13 @@ def test_other_forms_are_errors(text):
         esm.parse_module("a.js", text + "\n")
 
 
+def test_only_comments_that_have_lines_of_their_own_are_left_out(write_files):
+    text = "/** one */\n/** @type {A} */ (a).b();\nconst kept = 1;\n/**\n * two\n */\nexport default kept;\n// three\n"
+    joined = esm.join_modules("a.js", write_files(a=text))
+    assert "/** @type {A} */ (a).b();\nconst kept = 1;\nconst $default = kept;" in joined
+    assert not any(comment in joined for comment in ("one", "two", "three"))
+
+
 def test_a_name_that_is_not_exported_is_an_error(write_files):
     files = write_files(a='import { x } from "./b.js";\n', b="const x = 1;\n")
     with pytest.raises(esm.ModuleSyntaxError, match=r"a\.js imports x, which b\.js does not export"):
