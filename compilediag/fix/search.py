@@ -167,6 +167,11 @@ class FixResult:
     is_interrupted: bool = False
     notes: tuple[str, ...] = ()
 
+    def refute(self, state: State, objection: str) -> None:
+        """Take back what the search accepted: the program's own backend showed otherwise."""
+        refuted = replace(state, objection=f"with the program's own backend: {objection}")
+        self.attempts = [replace(one, state=refuted) if one.state == state else one for one in self.attempts]
+
     @property
     def holds(self) -> bool:
         """True if a change was found, and nothing spoke against it."""
@@ -513,7 +518,7 @@ class Search:
             self._keep(state)
             if result.proof.objection is None:
                 break
-            result.notes += (f"Refuted with the program's own backend: {result.proof.objection}.",)
+            result.refute(state, result.proof.objection)
         best = result.after or best
         result.left = tuple(_list_left(self._observe(best), best))
 

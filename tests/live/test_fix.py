@@ -139,6 +139,36 @@ def test_a_change_of_what_the_program_computes_is_rejected(fix, script, text, sa
     assert any(said in (attempt["objection"] or "") for attempt in found["tried"])
 
 
+#: The search compiles without Inductor, whose own pass here takes no sizes that vary.
+OWN_BACKEND = """
+import torch
+import torch._inductor.config
+
+def take_fixed_sizes(graph):
+    values = (node.meta.get("example_value") for node in graph.nodes)
+    if any(isinstance(value, torch.SymInt) for value in values):
+        raise NotImplementedError("sizes that vary")
+
+torch._inductor.config.pre_grad_custom_pass = take_fixed_sizes
+
+@torch.compile(dynamic=False)
+def double(x):
+    return x * 2
+
+for n in (4, 6):
+    print(double(torch.ones(n)).sum().item())
+"""
+
+
+@pytest.mark.long("compiles with Inductor in four fresh processes")
+def test_what_the_own_backend_refutes_is_no_longer_accepted(fix, script):
+    script(OWN_BACKEND)
+    found = fix("train.py")
+    assert found["exit_code"] == 2 and not found["is_proven"]
+    refuted = [attempt for attempt in found["tried"] if "own backend" in (attempt["objection"] or "")]
+    assert refuted and all(attempt["recompiles"] == 0 for attempt in refuted)
+
+
 #: What is kept moves to the two calls; what a branch on a tensor chooses is chosen by torch.
 KEEPS = """
 import torch
