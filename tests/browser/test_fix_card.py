@@ -131,6 +131,10 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         card = page.locator(".cdiag-plan-page .cdiag-plan")
         expect(card.locator(".cdiag-step")).to_have_count(page.locator(".cdiag-dashboard .cdiag-step").count())
         expect(card.locator(".cdiag-replace")).to_be_disabled()
+        notebook.run(1)  # It gets another number.
+        card.locator(".cdiag-plan-headline").hover()
+        why = card.locator(".cdiag-replace-why")
+        expect(why).to_have_text("The notebook has no cell of this number; copy the lines instead")
 
 
 # Each state of the card, in a plain page

@@ -1,6 +1,7 @@
 """Runs commands in this process and says what is wrong with how they end."""
 
 import ast
+import base64
 import collections
 import contextlib
 import csv
@@ -10,6 +11,7 @@ import json
 import signal
 import sys
 import traceback
+import zlib
 from pathlib import Path
 
 from compilediag.cli import live_command
@@ -221,7 +223,7 @@ class _Elements(html.parser.HTMLParser):
         self.active += [f"{tag} {name}" for name in values if name.startswith("on") or name in ("src", "href")]
         if "content-security-policy" in str(values.get("http-equiv")).lower():
             self.policies.append(values["content"])
-        self._is_data = values.get("type") == "application/json"
+        self._is_data = values.get("id") == "cdiag-data"
 
     def handle_endtag(self, tag):
         self._is_data = False
@@ -241,7 +243,8 @@ def _judge_page(text):
         yield f"other elements in a page: {page.found} {page.active}"
     if len(page.policies) != 1 or not page.policies[0].startswith("default-src 'none'"):
         yield f"policies: {page.policies}"
-    json.loads(page.data, parse_constant=lambda name: _refuse_constant(name))
+    data = zlib.decompress(base64.b64decode(page.data))
+    json.loads(data, parse_constant=lambda name: _refuse_constant(name))
 
 
 def _refuse_constant(name):

@@ -16,7 +16,7 @@ import pytest
 
 import compilediag
 from compilediag.events import SCHEMA_VERSION
-from tests.inside import main
+from tests.inside import main, read_page
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """
@@ -67,7 +67,7 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
     last = done.stderr.splitlines()[-1]
     assert re.match("compilediag: 3 compiles, 2 recompiles, .* compiling; 1 change saves ", last)
     assert last.endswith(": compilediag plan run.cdiag")
-    page = (tmp_path / "run.html").read_text()
+    page = read_page(tmp_path / "run.html")
     assert "double" in page and "<title>compilediag: script.py</title>" in page
 
 
@@ -136,7 +136,7 @@ def test_what_was_recorded_before_a_failure_is_reported(run, script, tmp_path):
         "compilediag: the script raised ValueError; 3 compiles, 2 recompiles"
     )
     assert len(compilediag.load(tmp_path / "cwd" / "run.cdiag").recompiles) == 2
-    assert "double" in (tmp_path / "cwd" / "run.html").read_text()
+    assert "double" in read_page(tmp_path / "cwd" / "run.html")
 
 
 def test_the_last_line_names_the_session_also_without_a_plan(run, script):
@@ -253,7 +253,7 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
     assert stderr.count("KeyboardInterrupt") == 1
     assert stderr.splitlines()[-1].startswith("compilediag: interrupted; 3 compiles, 2 recompiles, ")
     assert "compilediag/cli" not in stderr
-    assert "double" in (tmp_path / "run.html").read_text()
+    assert "double" in read_page(tmp_path / "run.html")
 
 
 @pytest.mark.parametrize(
@@ -317,13 +317,13 @@ def test_report_writes_one_file(python, saved, tmp_path):
     done = python("-m", "compilediag", "report", saved, "-o", "out.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == ["out.html"]
-    assert "double" in (tmp_path / "out.html").read_text()
+    assert "double" in read_page(tmp_path / "out.html")
 
 
 def test_a_redacted_report_holds_no_path(python, saved, tmp_path):
     done = python("-m", "compilediag", "report", saved, "-o", "out.html", "--redact", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert str(saved.parent) not in (tmp_path / "out.html").read_text()
+    assert str(saved.parent) not in read_page(tmp_path / "out.html")
 
 
 def bad_session(kind, path):

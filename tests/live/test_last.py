@@ -11,7 +11,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from tests.inside import keep, main
+from tests.inside import keep, main, read_page
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, sizes
 
@@ -66,7 +66,7 @@ def test_a_run_is_kept_for_last(run, state, tmp_path, capsys, monkeypatch):
     assert main(["last", "plan", "--code"]) == 0
     assert capsys.readouterr().out == f"{cd.last().plan().code()}\n"
     monkeypatch.chdir(tmp_path)
-    assert main(["last", "report"]) == 0 and "double" in (tmp_path / "report.html").read_text()
+    assert main(["last", "report"]) == 0 and "double" in read_page(tmp_path / "report.html")
     assert main(["last", "report", "-o", "own.html", "--redact"]) == 0 and (tmp_path / "own.html").exists()
 
 

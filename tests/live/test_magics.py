@@ -15,6 +15,7 @@ from nbclient.exceptions import CellExecutionError  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 import compilediag  # noqa: E402
+from tests.inside import read_page  # noqa: E402
 
 SETUP = """
 import torch
@@ -109,7 +110,7 @@ def test_the_plan_is_shown(shell, capsys):
 
 def test_the_report_of_a_cell_is_written(shell, tmp_path):
     assert run(shell, f"%%compilewatch --quiet --report '{tmp_path}/a b.html'\n{TWO_RECOMPILES}").success
-    assert "double" in (tmp_path / "a b.html").read_text()
+    assert "double" in read_page(tmp_path / "a b.html")
 
 
 def test_a_report_that_cannot_be_written_stops_the_cell_before_it_starts(shell, tmp_path, capsys):
@@ -202,7 +203,7 @@ def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     assert re.search(r"compilediag: watch stopped\ncompilediag: \d+ compiles?", out)
     assert compilediag.current() is None
     assert len(compilediag.load(tmp_path / "x.cdiag").recompiles) == len(session.recompiles) == 2
-    assert "double" in (tmp_path / "x.html").read_text()
+    assert "double" in read_page(tmp_path / "x.html")
     capsys.readouterr()
     assert run(shell, "%compilewatch findings").success
     *_, example, more = capsys.readouterr().out.rstrip().splitlines()

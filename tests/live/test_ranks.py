@@ -94,7 +94,7 @@ def test_what_was_recorded_before_the_job_began_has_its_rank_too(both, job):
 
 def test_a_folder_is_opened_by_the_commands_too(job, python, tmp_path):
     done = python("-m", "compilediag", "report", job / "watched", "-o", tmp_path / "report.html")
-    assert done.returncode == 0 and "rank 1 diverged" in (tmp_path / "report.html").read_text()
+    assert done.returncode == 0 and "rank 1 diverged" in inside.read_page(tmp_path / "report.html")
     done = python("-m", "compilediag", "diff", job / "watched", job / "logs")
     assert done.returncode == 0 and "compiles 8 -> 8" in done.stdout
     done = python("-m", "compilediag", "ranks", job / "logs")

@@ -65,20 +65,32 @@ function Replace({ card, cells, isLive }) {
     return html`<button type="button" class="cdiag-button cdiag-replace" onClick=${() => write("before")}>Replaced · Undo</button>`;
   }
   const isSame = states.every((state) => state === "before");
-  const why = isSame || isLive ? "" : cells.length === 1 ? "The cell has changed since; copy the lines instead" : "The cells have changed since; copy the lines instead";
+  const why = isSame || isLive ? "" : `${explain(states)}; copy the lines instead`;
   return html`${why && html`<span class="cdiag-replace-why">${why}</span>`}
     <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isLive} data-hint=${isLive ? "when the cell is done" : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
 }
 
+/** @typedef {"before" | "after" | "other" | "gone"} CellState */
+
 /**
- * What the notebook has in the cell now: the text before the change, the one after it, or another one.
+ * Why the changed text cannot be put into the cells.
+ * @param {CellState[]} states
+ */
+function explain(states) {
+  // A page that was loaded again while its cell ran does not know the cell's number, nor does one whose cell ran again.
+  if (states.includes("gone")) return states.length === 1 ? "The notebook has no cell of this number" : "The notebook lacks one of these cells";
+  return states.length === 1 ? "The cell has changed since" : "The cells have changed since";
+}
+
+/**
+ * What the notebook has in the cell now: the text before the change, the one after it, another one, or no such cell.
  * @param {Element} node
  * @param {ChangedSource} source
- * @returns {"before" | "after" | "other"}
+ * @returns {CellState}
  */
 export function findCellState(node, { cell, before, after }) {
   const text = cell === null ? null : readCell(node, cell);
-  if (text === null) return "other";
+  if (text === null) return "gone";
   const found = trim(text);
   return found === trim(before ?? "") ? "before" : found === trim(after ?? "") ? "after" : "other";
 }
