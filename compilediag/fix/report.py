@@ -32,12 +32,15 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
     rejected = [attempt for attempt in result.attempts if attempt.state.objection]
     if rejected:
         blocks += ["Tried and rejected:", Items([[f"{one.title}: {one.state.objection}."] for one in rejected])]
-    notes = [*result.notes, *([_NOT_PROVEN] if result.holds and result.proof is None else [])]
-    return Section(*blocks, *notes)
+    return Section(*blocks, *_list_notes(result))
 
 
 _MOST_ALTERNATIVES = 3
 _NOT_PROVEN = "Not proven with the program's own backend."
+
+
+def _list_notes(result: FixResult) -> tuple[str, ...]:
+    return (*result.notes, *([_NOT_PROVEN] if result.holds and result.proof is None else []))
 
 
 def _describe_left(left: Left) -> str:
@@ -146,12 +149,14 @@ def _describe_runs(result: FixResult) -> Table | None:
 def to_outcome(result: FixResult, folder: str | None = None) -> SearchOutcome:
     """The result as it is stored in a session."""
     return SearchOutcome(
-        make_headline(result),
-        make_patch(result, folder) if result.holds else "",
-        result.holds,
-        tuple(f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left),
-        tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
-        (*result.notes, *([_NOT_PROVEN] if result.holds and result.proof is None else [])),
+        headline=make_headline(result),
+        patch=make_patch(result, folder) if result.holds else "",
+        holds=result.holds,
+        left=tuple(
+            f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left
+        ),
+        rejected=tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
+        notes=_list_notes(result),
         **(_measure(result) if result.holds else {}),
     )
 

@@ -197,7 +197,7 @@ class SearchLimits:
 class Search:
     """Searches for the smallest change of a program that removes what can be removed.
 
-    `job` is the unchanged program. `report` is told each run as it ends.
+    `job` is the unchanged program. `report` is called with each run that has ended.
     """
 
     def __init__(
@@ -538,8 +538,8 @@ class Search:
 
 
 def is_better(state: State, best: State) -> bool:
-    """True if a state is accepted and does more than another one, or the same with fewer lines. As long as nothing else
-    tells them apart, fewer guards that failed are a step forward.
+    """True if a state is accepted and does more than another one, or the same with fewer lines. If all else is equal,
+    fewer failing guards are a step forward.
     """
     is_more = state.score.compiles > best.score.compiles and state.score.unrolled >= best.score.unrolled
     if state.objection is not None or is_more:

@@ -470,15 +470,15 @@ OUTCOMES = {
 }
 #: These phases contain nearly all others, so their own time is left out.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
-#: Kind of a phase, in words -> color.
+#: Kind of a phase -> color; None for a phase of no kind.
 PHASE_COLORS = {
-    "Dynamo": GRAY,
-    "AOTAutograd": BLUE,
-    "Inductor": PURPLE,
-    "code generation": GREEN,
-    "Triton": YELLOW,
+    "dynamo": GRAY,
+    "aot": BLUE,
+    "inductor": PURPLE,
+    "codegen": GREEN,
+    "triton": YELLOW,
     "tuning": RED,
-    "other": TAN,
+    None: TAN,
 }
 #: One figure shows so many phases or causes, the most expensive ones.
 SHOWN = 25
@@ -553,12 +553,13 @@ def draw_phases(data: Rows) -> Sketch:
         seconds[format_phase(name)] += own
         names[format_phase(name)].append(name)
     longest = sorted(seconds, key=seconds.__getitem__)[-SHOWN:]
-    kinds = {name: PHASE_KINDS.get(find_phase_kind(names[name][0]) or "", ("other",))[0] for name in longest}
+    kinds = {name: find_phase_kind(names[name][0]) for name in longest}
+    words = {kind: PHASE_KINDS[kind][0] if kind else "other" for kind in PHASE_COLORS}
     hover = {name: f"{format_seconds(seconds[name])}<br>{escape_label(', '.join(names[name]))}" for name in longest}
     return Sketch(
         "Compile time by phase",
-        [Mark(kinds[name], seconds[name], name, hover[name]) for name in longest],
-        {kind: {"color": color} for kind, color in PHASE_COLORS.items() if kind in kinds.values()},
+        [Mark(words[kinds[name]], seconds[name], name, hover[name]) for name in longest],
+        {words[kind]: {"color": color} for kind, color in PHASE_COLORS.items() if kind in kinds.values()},
         "%{y}: %{customdata}<extra></extra>",
         x={"title": "seconds in the phase itself"},
         y={"categoryorder": "array", "categoryarray": longest},

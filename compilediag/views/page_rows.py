@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from ..decode.call_stacks import OwnCode
+from ..decode.guards.path import spell_expression
 from ..diagnosis.causes.call_sites import read_own_code
 from ..diagnosis.rules.autotune import get_run_key, summarize_run
 from ..diagnosis.rules.caches import MISSES, LookupGroup, has_key_parts, list_miss_reasons
@@ -379,7 +380,8 @@ def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:
     rows = [list(get(event)) for event in events]
     for row in rows if sources else ():
         for i in sources:
-            row[i] = row[i] and row[i].replace(".size()[", ".shape[")
+            if row[i] and ".size()" in row[i]:
+                row[i] = spell_expression(row[i])
     for row, event in zip(rows, events, strict=True):
         row.insert(1, to_ms(event.time_ns))
     return rows

@@ -258,8 +258,8 @@ class PageSpec(TypedDict):
     code: str
 
 
-class PageOutcome(TypedDict):
-    """What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line."""
+class PageMeasured(TypedDict):
+    """What runs have measured, see `compilediag.diagnosis.plan.plan.Measured`."""
 
     recompiles_before: int | None
     recompiles_after: int | None
@@ -267,6 +267,11 @@ class PageOutcome(TypedDict):
     compile_seconds_after: float | None
     wall_seconds_before: float | None
     wall_seconds_after: float | None
+
+
+class PageOutcome(PageMeasured):
+    """What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line."""
+
     exit_codes: list[int | None]
     same_output: bool | None
     backend: str | None
@@ -277,7 +282,7 @@ class PageOutcome(TypedDict):
     text: str
 
 
-class PageSearchOutcome(TypedDict):
+class PageSearchOutcome(PageMeasured):
     """What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`."""
 
     headline: str
@@ -287,12 +292,6 @@ class PageSearchOutcome(TypedDict):
     rejected: list[str]
     notes: list[str]
     lines: int | None
-    recompiles_before: int | None
-    recompiles_after: int | None
-    compile_seconds_before: float | None
-    compile_seconds_after: float | None
-    wall_seconds_before: float | None
-    wall_seconds_after: float | None
 
 
 class PageSearch(TypedDict):

@@ -4,13 +4,13 @@ each step, which are the compiles of the function that it recompiled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, cast
 
 from ..decode.guards.path import format_expression
 from ..diagnosis.evidence import Evidence, get_place, group_by, sum_seconds
 from ..diagnosis.plan import Plan
-from ..diagnosis.plan.changed_sources import ChangedSource
+from ..diagnosis.plan.changed_sources import ChangedSource, make_patch
 from ..events import Compile, GuardFailure, Recompile, Rows
 from ..formatting import format_function, format_line
 from .page_rows import to_ms
@@ -27,16 +27,17 @@ def make_plan_page(plan: Plan, data: Rows, try_command: str, has_sources: bool) 
     left out.
     """
     searched = str(plan.searched.get("patch") or "") if plan.searched else ""
+    sources = plan.changed_sources() if has_sources else ()
     evidence = Evidence.of(data)
     found: dict[str, Any] = plan.to_dict()
     for values, step in zip(found["steps"], plan.steps, strict=True):
-        values["proof"] = _list_compiles(evidence, step.evidence)
+        values["proof"] = _list_compiles(evidence, frozenset(step.evidence))
     return cast(
         PagePlan,
         {
             **found,
-            "patch": searched or plan.patch() if has_sources else None,
-            "sources": [_describe_source(source) for source in (plan.changed_sources() if has_sources else ())],
+            "patch": searched or make_patch(sources) if has_sources else None,
+            "sources": [_describe_source(source) for source in sources],
             "try_command": try_command if has_sources else "",
         },
     )
@@ -54,16 +55,16 @@ def _describe_source(source: ChangedSource) -> PageChangedSource:
     }
 
 
-def _list_compiles(evidence: Evidence, own: Sequence[int]) -> PageEvidence | None:
+def _list_compiles(evidence: Evidence, own: Set[int]) -> PageEvidence | None:
     """The compiles of the function whose recompiles took most time; None if they are not known."""
     recompiles = [row for row in evidence.rows(Recompile) if row.event_id in own]
     if not recompiles:
         return None
     places = group_by(recompiles, lambda row: (row.rank, row.pid, *get_place(row)))
     place, rows = max(places.items(), key=lambda item: sum_seconds(row.lost_s for row in item[1]))
-    keys = {row.compile_key: row for row in evidence.rows(Recompile)}
+    recompiled = evidence.by_compile(Recompile)
     compiles = [
-        found
+        (key, found)
         for key, found in evidence.by_compile(Compile).items()
         if key is not None and (found[0].rank, found[0].pid, *get_place(found[0])) == place
     ]
@@ -72,8 +73,8 @@ def _list_compiles(evidence: Evidence, own: Sequence[int]) -> PageEvidence | Non
     shown = list(names)[:MAX_NAMES]
     first_values = {format_expression(row.guard_source): row.expected for row in rows[::-1] if row.guard_source}
     listed = [
-        _describe_compile(parts, keys.get(parts[0].compile_key), failures.get(parts[0].compile_key, ()), shown, own)
-        for parts in compiles[:MAX_COMPILES]
+        _describe_compile(parts, recompiled.get(key, ()), failures.get(key, ()), shown, own)
+        for key, parts in compiles[:MAX_COMPILES]
     ]
     if listed and listed[0]["change"] is None:
         listed[0]["values"] = [_shorten(first_values.get(name)) for name in shown]
@@ -87,13 +88,13 @@ def _list_compiles(evidence: Evidence, own: Sequence[int]) -> PageEvidence | Non
 
 def _describe_compile(
     parts: Sequence[Compile],
-    recompile: Recompile | None,
+    recompiles: Sequence[Recompile],
     failures: Sequence[GuardFailure],
     names: Sequence[str],
-    own: Sequence[int],
+    own: Set[int],
 ) -> PageStepCompile:
     came = {format_expression(row.guard_source): row.actual for row in failures if row.guard_source}
-    change = None
+    recompile, change = (recompiles[-1] if recompiles else None), None
     if recompile is not None:
         name = format_expression(recompile.guard_source or "") or "a guard"
         came.setdefault(name, recompile.actual)

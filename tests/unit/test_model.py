@@ -178,6 +178,19 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     assert compiles[0]["triton_s"] is None
 
 
+def test_a_size_has_one_spelling_and_a_key_that_looks_like_one_keeps_its_own(tmp_path):
+    spelled = {
+        "x.size()[0]": "x.shape[0]",
+        "L['x'].size()[1]": "L['x'].shape[1]",
+        "d['.size()[0]']": "d['.size()[0]']",
+        "L['self']._modules['a'].weight": "L['self']._modules['a'].weight",
+    }
+    found = (GuardFailure(time_ns=SECOND, compile_id="0/1", guard_source=source) for source in spelled)
+    snapshot = page_of(saved(tmp_path, *found))
+    at = list_names(snapshot["columns"], "guard_failures").index("guard_source")
+    assert [row[at] for row in snapshot["rows"]["guard_failures"]] == [*spelled.values()]
+
+
 def test_the_plan_is_there_and_each_finding_names_its_step(tmp_path):
     session = saved(tmp_path, *EVENTS)
     snapshot = page_of(session)

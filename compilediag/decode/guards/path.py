@@ -596,9 +596,14 @@ def format_expression(text: str) -> str:
 
     On one line of at most 100 characters.
     """
+    return format_line(spell_expression(text), _MAX_SHOWN)
+
+
+@cache_short(8192)
+def spell_expression(text: str) -> str:
+    """Write the values of an expression as Python code, of any length: `L['x'].size()[0]` -> `L['x'].shape[0]`."""
     expression = parse_expression(text, False)
-    code = text if expression is None else expression.spell(write=lambda path: path.code)
-    return format_line(code, _MAX_SHOWN)
+    return text if expression is None else expression.spell(write=lambda path: path.code)
 
 
 @cache_short(8192)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -71,9 +71,9 @@ def list_changed_sources(
     )
 
 
-def make_patch(steps: Sequence[PlanStep], settings: Settings, is_own: bool) -> str | None:
-    """What the steps change as a unified diff; None if there is none."""
-    return "".join(_format_diff(_apply(steps, settings, is_own))) or None
+def make_patch(sources: Sequence[ChangedSource]) -> str | None:
+    """What the steps of a plan change, as a unified diff; None if it is nothing."""
+    return "".join(line for source in sources for line in _format_diff(source)) or None
 
 
 # The texts before and after
@@ -132,12 +132,11 @@ def _is_unchanged(step: PlanStep, reader: SourceReader, is_own: bool) -> bool:
 # Diffs
 
 
-def _format_diff(texts: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    for file, pair in texts.items():
-        name = _name_in_patch(file)
-        before, after = map(split_lines, pair)
-        for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
-            yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
+def _format_diff(source: ChangedSource) -> Iterator[str]:
+    name = _name_in_patch(source.name)
+    before, after = (split_lines(text or "") for text in (source.before, source.after))
+    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
+        yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
 
 
 def _name_in_patch(file: str) -> str:
@@ -158,10 +157,11 @@ def _list_lines(file: str, before: str, after: str, steps: Sequence[PlanStep]) -
         if tag == "equal":
             yield from (DiffLine(number + 1, " ", old[number]) for number in range(a, b))
             continue
-        step = next((found for text in new[c:d] if (found := _find_step(file, text, a + 1, steps)) is not None), None)
+        found = [_find_step(file, text, a + 1, steps) for text in new[c:d]]
+        step = next(filter(None, found), None)
         yield from (DiffLine(number + 1, "-", old[number], step) for number in range(a, b))
-        for text in new[c:d]:
-            step = _find_step(file, text, a + 1, steps) or step
+        for text, own in zip(new[c:d], found, strict=True):
+            step = own or step
             yield DiffLine(None, "+", text, step)
 
 

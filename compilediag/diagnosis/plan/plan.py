@@ -170,7 +170,7 @@ class Plan:
         """The plan as a unified diff of your files, and of the cells of this notebook; None if they were changed since,
         or a step needs a person.
         """
-        return make_patch(self.steps, self.settings, self.is_own)
+        return make_patch(list_changed_sources(self.steps, self.settings, self.is_own))
 
     def changed_sources(self) -> tuple[ChangedSource, ...]:
         """The files and cells that are changed, as lines of a diff with the number of their step: by what a search has
@@ -304,16 +304,11 @@ META_KEY, SEARCH_KEY = "tried", "searched"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a program did without ("before") and with ("after") a plan.
+class Measured:
+    """What runs of a program measured without ("before") and with ("after") a change; None for what they did not.
 
     Of several runs, `recompiles_before` is the smallest count and `recompiles_after` the largest, and each time is that
     of the fastest run. `compile_seconds_*` (s) is the time of all compiles, `wall_seconds_*` (s) that of the whole run.
-    `exit_codes` are those without and with the plan; None for a workload that is no process, and after a timeout.
-    `same_output` is None if the output was not compared. `backend` is the backend that replaced the program's own, as
-    "eager" for `--fast`, or None; times are then of no interest. `holds`: the recompiles that the plan names are gone
-    and nothing else changed. `note` says in one line why it does not hold, or what is not known. `code` is the block
-    that was tried, and `runs` how often each side ran. What was not measured is None.
     """
 
     recompiles_before: int | None = None
@@ -322,6 +317,19 @@ class Outcome:
     compile_seconds_after: float | None = None
     wall_seconds_before: float | None = None
     wall_seconds_after: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome(Measured):
+    """What trying a plan showed.
+
+    `exit_codes` are those without and with the plan; None for a workload that is no process, and after a timeout.
+    `same_output` is None if the output was not compared. `backend` is the backend that replaced the program's own, as
+    "eager" for `--fast`, or None; times are then of no interest. `holds`: the recompiles that the plan names are gone
+    and nothing else changed. `note` says in one line why it does not hold, or what is not known. `code` is the block
+    that was tried, and `runs` how often each side ran.
+    """
+
     exit_codes: tuple[int | None, int | None] = (None, None)
     same_output: bool | None = None
     backend: str | None = None
@@ -395,12 +403,12 @@ def read_outcome(meta: Mapping[str, Any]) -> Outcome | None:
 
 
 @dataclass(frozen=True)
-class SearchOutcome:
+class SearchOutcome(Measured):
     """What a search for a change found, as sentences: see `compilediag.fix`.
 
     `patch` is a unified diff; "" if nothing held. `left` are the causes that remain, `rejected` what was tried and
     why it was not taken. `holds`: the change was found, and nothing spoke against it. `lines` is how many lines it
-    changes. The other numbers are those of `Outcome`; None if no change held.
+    changes; None, as what was measured, if no change held.
     """
 
     headline: str = ""
@@ -410,12 +418,6 @@ class SearchOutcome:
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     lines: int | None = None
-    recompiles_before: int | None = None
-    recompiles_after: int | None = None
-    compile_seconds_before: float | None = None
-    compile_seconds_after: float | None = None
-    wall_seconds_before: float | None = None
-    wall_seconds_after: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as plain JSON values."""
@@ -440,7 +442,15 @@ class SearchOutcome:
             if field.name not in ("headline", "patch", "holds", "left", "rejected", "notes")
             and _fits(value := values.get(field.name), str(field.type))
         }
-        return cls(headline, patch, values.get("holds") is True, left, rejected, notes, **numbers)
+        return cls(
+            headline=headline,
+            patch=patch,
+            holds=values.get("holds") is True,
+            left=left,
+            rejected=rejected,
+            notes=notes,
+            **numbers,
+        )
 
     def describe(self) -> Section:
         """The outcome as a document, without what was rejected."""

@@ -54,7 +54,7 @@ export function Diff({ lines, label }) {
  * @param {string} text
  * @returns {DiffLine[]}
  */
-export function readDiff(text) {
+function readDiff(text) {
   const lines = text.split("\n").filter((line) => !/^(?:---|\+\+\+|@@|\\)/.test(line));
   return lines.map((line) => [null, /^[+-]/.test(line) ? line[0] : " ", line.slice(1), null]);
 }

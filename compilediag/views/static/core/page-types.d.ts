@@ -296,6 +296,12 @@ export interface Outcome {
 
 /** What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`. */
 export interface SearchOutcome {
+  recompiles_before: number | null;
+  recompiles_after: number | null;
+  compile_seconds_before: number | null;
+  compile_seconds_after: number | null;
+  wall_seconds_before: number | null;
+  wall_seconds_after: number | null;
   headline: string;
   patch: string;
   holds: boolean;
@@ -303,12 +309,6 @@ export interface SearchOutcome {
   rejected: string[];
   notes: string[];
   lines: number | null;
-  recompiles_before: number | null;
-  recompiles_after: number | null;
-  compile_seconds_before: number | null;
-  compile_seconds_after: number | null;
-  wall_seconds_before: number | null;
-  wall_seconds_after: number | null;
 }
 
 /** A program that shows a rule. `symptom` is what a user notices, `printed` what compilediag prints.

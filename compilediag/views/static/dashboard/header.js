@@ -17,14 +17,14 @@ import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 
 const TICK_MS = 250;
 const QUIET_TICK_MS = 1000;
-/** @type {Record<string, string>} states that are not told by what ran */
+/** @type {Record<string, string>} the states that have words of their own */
 const ENDS = { lost: "The session's file was lost", cut: "The kernel stopped", unfinished: "Saved while watching" };
 
 /**
  * The state of a session as the page shows it.
  * @param {Store} store
  */
-export function findState(store) {
+function findState(store) {
   const { meta, hasKernelStopped, paused } = store;
   if (paused) return "paused";
   if (meta.state !== "watching") return meta.state ?? "loaded";

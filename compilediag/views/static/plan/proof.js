@@ -7,6 +7,7 @@ import { html } from "../core/view.js";
 /** @param {{proof: Evidence, start: number | null}} props `start` of the recording, Unix ms */
 export function Proof({ proof: { function: name, names, compiles, hidden }, start }) {
   const label = `the compiles of ${name}`;
+  const sample = compiles.flatMap(({ values, change }) => (change === null ? [] : values)).find(Boolean);
   return html`<div class="cdiag-proof">
     <h3>Evidence: the ${formatAmount(compiles.length + hidden, "compile")} of <code>${name}</code></h3>
     <div class="cdiag-box" role="region" tabindex="0" aria-label=${label}><table>
@@ -23,6 +24,6 @@ export function Proof({ proof: { function: name, names, compiles, hidden }, star
       </tr>`)}</tbody>
     </table></div>
     ${hidden > 0 && html`<p class="cdiag-dim">and ${formatAmount(hidden, "more compile", "more compiles")}</p>`}
-    <p class="cdiag-dim"><code class="is-failed">24</code> a guard failed on this value</p>
+    ${sample && html`<p class="cdiag-dim"><code class="is-failed">${sample}</code> a guard failed on this value</p>`}
   </div>`;
 }

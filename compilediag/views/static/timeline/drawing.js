@@ -43,7 +43,7 @@ import { nameCompile } from "./words.js";
  * @property {Table<"compiles">} compiles
  */
 /**
- * @typedef {object} Group compiles that are too narrow to be told apart, or one
+ * @typedef {object} Group compiles that are too narrow to be drawn one by one, or a single one
  * @property {CompileBar[]} bars
  * @property {number} x px
  * @property {number} end px
@@ -53,7 +53,7 @@ import { nameCompile } from "./words.js";
 
 const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
-export const FONT = `11px ${SANS}`;
+const FONT = `11px ${SANS}`;
 const [BOLD, CODE, NAME] = [`600 11px ${SANS}`, `600 11px ${MONO}`, `600 12px ${MONO}`];
 const NARROW = 560; // px: below, the names of lanes are above their bars
 const LEAST = 2; // px, width of a bar
@@ -163,7 +163,7 @@ function groupBars(frame, lane) {
 }
 
 /**
- * Whether a compile is not told apart from those before it: the backward of a recompile is a part of it.
+ * Whether a compile is drawn as one with those before it: the backward of a recompile is a part of it.
  * @param {Group} group
  * @param {CompileBar} bar
  * @param {number} wide px
@@ -469,7 +469,7 @@ function drawName({ context, palette, width, gutter, layout }, lane, top) {
 }
 
 /**
- * Fits a text into a width, with an ellipsis at its end or, if that tells texts apart, at its start.
+ * Fits a text into a width, with an ellipsis at its end or, if the texts differ only at their ends, at its start.
  * @param {CanvasRenderingContext2D} context
  * @param {string} text
  * @param {number} width
