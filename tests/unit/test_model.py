@@ -182,6 +182,7 @@ def test_a_size_has_one_spelling_and_a_key_that_looks_like_one_keeps_its_own(tmp
     spelled = {
         "x.size()[0]": "x.shape[0]",
         "L['x'].size()[1]": "L['x'].shape[1]",
+        "s27 = L['x'].size()[1], s86 = G['n']": "s27 = L['x'].shape[1], s86 = G['n']",
         "d['.size()[0]']": "d['.size()[0]']",
         "L['self']._modules['a'].weight": "L['self']._modules['a'].weight",
     }

@@ -601,9 +601,15 @@ def format_expression(text: str) -> str:
 
 @cache_short(8192)
 def spell_expression(text: str) -> str:
-    """Write the values of an expression as Python code, of any length: `L['x'].size()[0]` -> `L['x'].shape[0]`."""
-    expression = parse_expression(text, False)
-    return text if expression is None else expression.spell(write=lambda path: path.code)
+    """Write the values of an expression as Python code, of any length: `L['x'].size()[0]` -> `L['x'].shape[0]`.
+
+    torch's symbols may be named in front of their sources: `s27 = L['x'].size()[1], s86 = G['n']`.
+    """
+    if expression := parse_expression(text, False):
+        return expression.spell(write=lambda path: path.code)
+    if named := parse_expression(f"_({text})", False):
+        return named.spell(write=lambda path: path.code)[2:-1]
+    return text
 
 
 @cache_short(8192)
