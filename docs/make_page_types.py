@@ -16,13 +16,13 @@ from compilediag.views.page_rows import COLUMNS, MADE_OF
 
 HEADER = """\
 // Written by `make docs` (docs/make_page_types.py) from compilediag/views/page_types.py and the columns of the tables;
-// a test holds them together. What only the browser has is in types.d.ts.
+// a test holds them together. All files know these types, and those that only the browser has (types.d.ts).
 
 /** A JSON column: a list or an object, as docs/tables.md describes it. */
-export type Json = any;
+type Json = any;
 
 /** A row as it is sent: its values in the order of the table's columns, the event id first. */
-export type Cells = [id: number, ...values: any[]];
+type Cells = [id: number, ...values: any[]];
 """
 ROWS = "// Rows: docs/tables.md says what each column means. Times are Unix milliseconds. A missing value is null.\n"
 #: What the browser gets: everything else is a part of these.
@@ -52,8 +52,8 @@ def main() -> None:
     tables = {table: event_fields(table) for table in BY_TABLE} | {table: group_fields(table) for table in COLUMNS}
     for table, fields in tables.items():
         lines = [f"  {name}: {kind};" for name, kind in fields]
-        print("\n".join([f"export interface {row_name(table)} {{", *lines, "}\n"]))
-    print("/** Table -> its row. */\nexport interface RowTypes {")
+        print("\n".join([f"interface {row_name(table)} {{", *lines, "}\n"]))
+    print("/** Table -> its row. */\ninterface RowTypes {")
     print("\n".join([*(f"  {table}: {row_name(table)};" for table in tables), "}"]))
 
 
@@ -71,10 +71,10 @@ def add_type(cls: typing.Any, found: dict[str, str]) -> None:
         optional = getattr(cls, "__optional_keys__", ())
         marks = {key: "?" for key in hints if key in optional or is_optional(hints[key])}
         fields = [f"  {quote(key)}{marks.get(key, '')}: {write(hint, found)};" for key, hint in hints.items()]
-        text = "\n".join([f"export interface {name} {{", *fields, "}\n"])
+        text = "\n".join([f"interface {name} {{", *fields, "}\n"])
     else:
         parts = ", ".join(f"{key}: {write(hint, found)}" for key, hint in hints.items())
-        text = f"export type {name} = [{parts}];\n"
+        text = f"type {name} = [{parts}];\n"
     found[name] = "".join(comment(cls)) + text
 
 

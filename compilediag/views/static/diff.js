@@ -13,7 +13,6 @@ import { DetailPane } from "./details/detail-pane.js";
 import { tabName } from "./tables/columns.js";
 import { DataTable } from "./tables/data-table.js";
 import { panelTabs } from "./tables/panel-tabs.js";
-/** @import { Panel } from "./core/page-types" */
 /** @import { Target } from "./details/detail-pane.js" */
 /** @import { Tab } from "./tables/tab-types" */
 

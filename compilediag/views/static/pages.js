@@ -5,9 +5,6 @@ import { Explorer } from "./explorer/explorer.js";
 import { PlanPage } from "./plan/plan-page.js";
 import { RanksPage } from "./ranks/ranks-page.js";
 import { VllmPage } from "./vllm/vllm-page.js";
-/** @import { Place } from "./core/types" */
-/** @import { Trail } from "./core/place.js" */
-/** @import { Store } from "./core/store.js" */
 
 export class Pages {
   /**

@@ -5,8 +5,6 @@
 // host's document by its class and puts the page there: the one that was removed, as the reader left it, or a new one.
 import { make } from "./core/dom.js";
 import { Pages } from "./pages.js";
-/** @import { Trail } from "./core/place.js" */
-/** @import { Store } from "./core/store.js" */
 
 const LOOK_MS = 60; // changes of the document within this time are looked at together
 const PARKED_MS = 5000; // how long a removed page waits for its record

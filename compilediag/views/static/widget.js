@@ -25,7 +25,6 @@ import { Trail } from "./core/place.js";
 import { Store } from "./core/store.js";
 import { Pages } from "./pages.js";
 import { RecordPages } from "./record-pages.js";
-/** @import { Patch } from "./core/page-types" */
 
 /**
  * @typedef {object} Model anywidget's model

@@ -3,8 +3,6 @@ import { explain } from "./glossary.js";
 import { formatCount, formatValue } from "./format.js";
 import { Term } from "./text.js";
 import { html } from "./view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Finding } from "./page-types" */
 
 const LONG = 4000; // characters of one value
 export const MOST = 200; // rows of one section; the others are counted

@@ -2,7 +2,6 @@
 import { useState } from "../vendor/hooks.js";
 import { formatAmount, formatFunction, formatPlace } from "./format.js";
 import { html } from "./view.js";
-/** @import { Store, Table } from "./store.js" */
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
 /** @typedef {{label: string, frames: Frame[]}} NamedStack */

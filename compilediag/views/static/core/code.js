@@ -3,8 +3,6 @@ import { useState } from "../vendor/hooks.js";
 import { Copy } from "./clipboard.js";
 import { CodeHighlighter } from "./code-highlight.js";
 import { html } from "./view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { DiffLine, Example } from "./page-types" */
 
 /**
  * A line of Python in colors; the language of a line can depend on those before it.

@@ -1,8 +1,6 @@
 // Which events belong to one compile, and which function it compiles. The key of a compile is a column of every table,
 // `compile_key`; torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
 import { formatFunction, splitFunction } from "./format.js";
-/** @import { Cells, RunningCompile } from "./page-types" */
-/** @import { Store, Table } from "./store.js" */
 
 /**
  * @typedef {object} CompiledFunction

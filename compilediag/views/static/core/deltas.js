@@ -1,5 +1,4 @@
 // Makes the new value of a part of the page from the old one and what changed; `patches.py` explains the format.
-/** @import { Delta } from "./page-types" */
 
 /**
  * @param {any} old

@@ -1,5 +1,4 @@
 // What an offline page carries: an element to draw in, and its data.
-/** @import { PackedColumn, PackedPatch, Patch, StoredText } from "./page-types" */
 
 const TOO_OLD = "This file needs Chrome or Edge 80, Firefox 113 or Safari 16.4, or a later version of them.";
 

@@ -1,14 +1,14 @@
 // Written by `make docs` (docs/make_page_types.py) from compilediag/views/page_types.py and the columns of the tables;
-// a test holds them together. What only the browser has is in types.d.ts.
+// a test holds them together. All files know these types, and those that only the browser has (types.d.ts).
 
 /** A JSON column: a list or an object, as docs/tables.md describes it. */
-export type Json = any;
+type Json = any;
 
 /** A row as it is sent: its values in the order of the table's columns, the event id first. */
-export type Cells = [id: number, ...values: any[]];
+type Cells = [id: number, ...values: any[]];
 
 /** What is new since the patch `seq` - 1; everything if `reset`. A large patch comes in parts, numbered from 0. */
-export interface Patch {
+interface Patch {
   columns?: Record<string, Column[]>;
   feeds?: Record<string, string[]>;
   made_of?: Record<string, string>;
@@ -34,7 +34,7 @@ export interface Patch {
 
 /** A column. `type` says how a cell is shown: time, s, ms, us, int, share, bytes, number, bool, list, ids, id, path,
  *  code or text. */
-export interface Column {
+interface Column {
   name: string;
   label: string;
   type: string;
@@ -44,7 +44,7 @@ export interface Column {
 /** The session as a whole. `schema` is the version of the patch format; times are in ms since 1970.
  *
  *  What was not recorded is None. */
-export interface Meta {
+interface Meta {
   schema: number;
   state: string;
   title: string | null;
@@ -63,7 +63,7 @@ export interface Meta {
 }
 
 /** What a report leaves out: rows (table -> how many) of so many `compiles` `of` all. */
-export interface LeftOut {
+interface LeftOut {
   compiles: number;
   of: number;
   rows: Record<string, number>;
@@ -77,7 +77,7 @@ export interface LeftOut {
  *  as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
  *  writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
  *  `ranks_read` the number of those whose rows the session has. All other numbers cover only these. */
-export interface TotalsDict {
+interface TotalsDict {
   events: number;
   compiles: number;
   recompiles: number;
@@ -114,7 +114,7 @@ export interface TotalsDict {
 }
 
 /** The lookups of one cache. */
-export interface SingleCacheTotals {
+interface SingleCacheTotals {
   hits: number;
   misses: number;
   saved_s: number;
@@ -122,7 +122,7 @@ export interface SingleCacheTotals {
 
 /** A compile that runs now. `phase` is the innermost of `phases`; `before_s` is what the last one of the same
  *  function took. */
-export interface RunningCompile {
+interface RunningCompile {
   compile_id: string | null;
   compile_key: string | null;
   function: string | null;
@@ -138,7 +138,7 @@ export interface RunningCompile {
 /** A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it.
  *
  *  `id` names it in links. `is_cost`: the plan has it among its costs. */
-export interface Finding {
+interface Finding {
   id: string;
   rule: string;
   title: string;
@@ -158,7 +158,7 @@ export interface Finding {
 
 /** The plan as `Plan.to_dict()` has it, and the change as `sources` and as `patch`, a unified diff: that of the
  *  steps, or the one that a search has proven; None if there is none. `try_command` tries the plan from the outside. */
-export interface Plan {
+interface Plan {
   headline: string;
   leads: string | null;
   steps: PlanStep[];
@@ -182,7 +182,7 @@ export interface Plan {
 
 /** A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code. `recompiles_gained` and
  *  `seconds_gained` are what it saves beside the steps before it. */
-export interface PlanStep {
+interface PlanStep {
   file: string | null;
   line: number | null;
   place: string;
@@ -213,7 +213,7 @@ export interface PlanStep {
 }
 
 /** The compiles of the function that a step recompiled, with the values called `names`; `hidden` are left out. */
-export interface Evidence {
+interface Evidence {
   function: string;
   names: string[];
   compiles: StepCompile[];
@@ -222,7 +222,7 @@ export interface Evidence {
 
 /** A compile of a function: what changed for it, null for the first one, and the values that came, "" where a guard
  *  held. `is_own`: the step is about this recompile. `event` is the id of the recompile. */
-export interface StepCompile {
+interface StepCompile {
   event: number | null;
   time: number;
   values: string[];
@@ -233,7 +233,7 @@ export interface StepCompile {
 
 /** A file or cell that the plan changes, see `compilediag.diagnosis.plan.changed_sources`. `lines` are those of its
  *  diff. Of a cell it has the number and the texts before and after; None for a file. */
-export interface ChangedSource {
+interface ChangedSource {
   place: string;
   cell: number | null;
   lines: DiffLine[];
@@ -243,10 +243,10 @@ export interface ChangedSource {
 
 /** A line of a diff: its number before the change, None for a new one; " ", "-" or "+"; its text; and the number of
  *  the plan's step that changes it, None for a line that stays. */
-export type DiffLine = [number: number | null, mark: string, text: string, step: number | null];
+type DiffLine = [number: number | null, mark: string, text: string, step: number | null];
 
 /** What no step of the plan resolves. */
-export interface Unresolved {
+interface Unresolved {
   what: string;
   reason: string;
   place: string;
@@ -254,7 +254,7 @@ export interface Unresolved {
 }
 
 /** Compile time without a recompile, see `compilediag.diagnosis.compile_cost.CompileCost`. */
-export interface CompileCost {
+interface CompileCost {
   kind: string;
   seconds: number;
   title: string;
@@ -270,14 +270,14 @@ export interface CompileCost {
 }
 
 /** A specification of a function's arguments that can replace `steps`, which are numbers of steps from 1. */
-export interface Spec {
+interface Spec {
   title: string;
   steps: number[];
   code: string;
 }
 
 /** What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line. */
-export interface Outcome {
+interface Outcome {
   recompiles_before: number | null;
   recompiles_after: number | null;
   compile_seconds_before: number | null;
@@ -295,7 +295,7 @@ export interface Outcome {
 }
 
 /** What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`. */
-export interface SearchOutcome {
+interface SearchOutcome {
   recompiles_before: number | null;
   recompiles_after: number | null;
   compile_seconds_before: number | null;
@@ -314,7 +314,7 @@ export interface SearchOutcome {
 /** A program that shows a rule. `symptom` is what a user notices, `printed` what compilediag prints.
  *
  *  `changes` are the ways that work; none if no change is needed. */
-export interface Example {
+interface Example {
   symptom: string;
   program: string;
   printed: string;
@@ -322,20 +322,20 @@ export interface Example {
 }
 
 /** A change that works: what becomes of the recompiles, and a unified diff of the program without file names. */
-export interface ExampleChange {
+interface ExampleChange {
   outcome: string;
   diff: string;
 }
 
 /** An address and what is there. */
-export interface Link {
+interface Link {
   title: string;
   url: string;
 }
 
 /** The page "Ranks". `count`, `group_count` and `graph_count` are total numbers; `shown` are the ranks that compiles
  *  have cells of. `loaded` are the ranks whose rows the session has; empty if it has the rows of all ranks. */
-export interface Ranks {
+interface Ranks {
   count: number;
   loaded: number[];
   shown: number[];
@@ -348,7 +348,7 @@ export interface Ranks {
 }
 
 /** Where ranks diverge; `order` is its place in the order of compiles. */
-export interface RankDifference {
+interface RankDifference {
   kind: string;
   sentence: string;
   evidence: number[];
@@ -356,7 +356,7 @@ export interface RankDifference {
 }
 
 /** One rank. `behind_s`: seconds that it compiled longer than the median rank. */
-export interface RankRow {
+interface RankRow {
   rank: number;
   compiles: number;
   recompiles: number;
@@ -370,7 +370,7 @@ export interface RankRow {
 /** Ranks that compiled the same. `rank` is the first of them, whose rows the session has; all numbers of seconds
  *  are computed from all ranks of the group. `difference` is where that rank first differs from the first of the
  *  largest group. */
-export interface RankGroup {
+interface RankGroup {
   rank: number;
   count: number;
   ranks: number[];
@@ -386,7 +386,7 @@ export interface RankGroup {
 
 /** A compile over all ranks, see `GraphRow` of `diagnosis.rank_comparison`: `ranks` have it, `missed` do not,
  *  the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it. */
-export interface RankGraph {
+interface RankGraph {
   order: number;
   compile_id: string | null;
   function: string | null;
@@ -406,7 +406,7 @@ export interface RankGraph {
 }
 
 /** A compile on one rank. */
-export interface RankCell {
+interface RankCell {
   seconds: number | null;
   caches: string;
   guard: string | null;
@@ -416,7 +416,7 @@ export interface RankCell {
 }
 
 /** The page "vLLM"; `count` and `compiles` are total numbers. */
-export interface VllmParts {
+interface VllmParts {
   count: number;
   compiles: number;
   parts: VllmPart[];
@@ -424,7 +424,7 @@ export interface VllmParts {
 
 /** A part of a model on the ranks that compile it in the same way; all seconds are those of the slowest of them,
  *  `rank`. `config` has the columns of `vllm_configs`. */
-export interface VllmPart {
+interface VllmPart {
   ranks: number[];
   rank: number | null;
   compile_id: string | null;
@@ -438,7 +438,7 @@ export interface VllmPart {
 }
 
 /** A range of sizes; `seconds` are those of all pieces, None if none ended. */
-export interface VllmRange {
+interface VllmRange {
   start: number | null;
   end: number | null;
   is_cudagraph_size: boolean;
@@ -446,7 +446,7 @@ export interface VllmRange {
 }
 
 /** A piece with a cell for each range; the cell is None if the piece was not compiled for that range. */
-export interface VllmPiece {
+interface VllmPiece {
   name: string;
   graph_ops: number | null;
   seconds: number | null;
@@ -454,19 +454,19 @@ export interface VllmPiece {
 }
 
 /** A piece for a range. */
-export interface VllmCell {
+interface VllmCell {
   seconds: number | null;
 }
 
 /** A text of the session. */
-export interface VllmText {
+interface VllmText {
   event_id: number;
   name: string;
   size: number | null;
 }
 
 /** A table of a plug-in, or of a comparison. */
-export interface Panel {
+interface Panel {
   columns: string[];
   rows: ((string | number | boolean | null)[])[];
   note: string | null;
@@ -476,7 +476,7 @@ export interface Panel {
   label: string;
 }
 
-export interface StoredText {
+interface StoredText {
   z?: string;
   cut?: boolean;
   same?: number;
@@ -484,7 +484,7 @@ export interface StoredText {
   slice?: [number, number];
 }
 
-export interface Delta {
+interface Delta {
   "="?: any;
   t?: [number, string];
   k?: Record<string, Delta>;
@@ -492,14 +492,14 @@ export interface Delta {
   l?: ([number, number | Delta] | DeltaItems)[];
 }
 
-export interface DeltaItems {
+interface DeltaItems {
   "=": any[];
 }
 
 /** A search that a page has started: a line for each run that has ended, what runs now, and how many runs are done.
  *
  *  `error` says in one line why nothing was found that could be stored; "" otherwise. */
-export interface Search {
+interface Search {
   running: boolean;
   now: string;
   done: number;
@@ -509,7 +509,7 @@ export interface Search {
 }
 
 /** The patch of a report: the columns of its tables instead of rows. */
-export interface PackedPatch {
+interface PackedPatch {
   columns?: Record<string, Column[]>;
   feeds?: Record<string, string[]>;
   made_of?: Record<string, string>;
@@ -535,7 +535,7 @@ export interface PackedPatch {
   strings: string[];
 }
 
-export interface PackedColumn {
+interface PackedColumn {
   cells?: any[];
   numbers?: number[];
   times?: number[];
@@ -543,7 +543,7 @@ export interface PackedColumn {
 }
 
 /** All of one function in one process. */
-export interface FunctionDocument {
+interface FunctionDocument {
   rank: number | null;
   pid: number | null;
   file: string | null;
@@ -560,20 +560,20 @@ export interface FunctionDocument {
 }
 
 /** The calls of a function that ran eagerly. */
-export interface EagerCalls {
+interface EagerCalls {
   calls: number;
   total_s: number;
   mean_s: number | null;
 }
 
 /** The entries that were called once: how many, and the s of those whose compile was recorded. */
-export interface CalledOnce {
+interface CalledOnce {
   count: number;
   seconds: number;
 }
 
 /** A cache entry. `event` is None for one that was compiled before the watch. */
-export interface EntryDocument {
+interface EntryDocument {
   event: number | null;
   compile_id: string | null;
   made_at: number | null;
@@ -591,11 +591,11 @@ export interface EntryDocument {
 }
 
 /** How often a guard failed in an entry: at so many recompiles, and torch's own last count. */
-export type GuardCount = [guard: number, recompiles: number, fail_count: number | null, expected: string | null];
+type GuardCount = [guard: number, recompiles: number, fail_count: number | null, expected: string | null];
 
 /** A recompile. `made`, `closest` and the first item of each of `cells` are numbers of entries; `others` is how many
  *  of those checked have no cell, because only the closest are analyzed. */
-export interface RecompileDocument {
+interface RecompileDocument {
   event: number;
   made: number | null;
   closest: number | null;
@@ -611,10 +611,10 @@ export interface RecompileDocument {
 }
 
 /** A guard that failed in an entry at a recompile; `guard` is its number in the document. */
-export type FailedGuard = [guard: number, is_first: boolean, fail_count: number | null, expected: string | null];
+type FailedGuard = [guard: number, is_first: boolean, fail_count: number | null, expected: string | null];
 
 /** A guard that failed: where it was made, the values that it saw, and what failed together with it. */
-export interface GuardDocument {
+interface GuardDocument {
   with: [number, number][];
   alone: number;
   verdict: string | null;
@@ -638,7 +638,7 @@ export interface GuardDocument {
 }
 
 /** The document of a function as it is sent. */
-export interface PackedDocument {
+interface PackedDocument {
   rank: number | null;
   pid: number | null;
   file: string | null;
@@ -656,7 +656,7 @@ export interface PackedDocument {
 
 // Rows: docs/tables.md says what each column means. Times are Unix milliseconds. A missing value is null.
 
-export interface CompilesRow {
+interface CompilesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -697,7 +697,7 @@ export interface CompilesRow {
   blocks: Json | null;
 }
 
-export interface RecompilesRow {
+interface RecompilesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -725,7 +725,7 @@ export interface RecompilesRow {
   lost_s: number | null;
 }
 
-export interface GuardFailuresRow {
+interface GuardFailuresRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -746,7 +746,7 @@ export interface GuardFailuresRow {
   user_line: number | null;
 }
 
-export interface RefusedCallsRow {
+interface RefusedCallsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -775,7 +775,7 @@ export interface RefusedCallsRow {
   stack: string | null;
 }
 
-export interface CacheLookupsRow {
+interface CacheLookupsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -811,7 +811,7 @@ export interface CacheLookupsRow {
   part_of: number;
 }
 
-export interface AutotuneRow {
+interface AutotuneRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -843,7 +843,7 @@ export interface AutotuneRow {
   part_of: number;
 }
 
-export interface CudagraphsRow {
+interface CudagraphsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -878,7 +878,7 @@ export interface CudagraphsRow {
   part_of: number;
 }
 
-export interface KernelsRow {
+interface KernelsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -894,7 +894,7 @@ export interface KernelsRow {
   fail_reason: string | null;
 }
 
-export interface GraphBreaksRow {
+interface GraphBreaksRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -910,7 +910,7 @@ export interface GraphBreaksRow {
   user_code: string | null;
 }
 
-export interface PhasesRow {
+interface PhasesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -923,7 +923,7 @@ export interface PhasesRow {
   depth: number | null;
 }
 
-export interface ArtifactsRow {
+interface ArtifactsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -936,7 +936,7 @@ export interface ArtifactsRow {
   stack: string | null;
 }
 
-export interface DynamicDecisionsRow {
+interface DynamicDecisionsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -950,7 +950,7 @@ export interface DynamicDecisionsRow {
   new: string | null;
 }
 
-export interface StacksRow {
+interface StacksRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -968,7 +968,7 @@ export interface StacksRow {
   assigned: Json | null;
 }
 
-export interface SymbolicShapesRow {
+interface SymbolicShapesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -990,7 +990,7 @@ export interface SymbolicShapesRow {
   torch_stack: string | null;
 }
 
-export interface ExportProblemsRow {
+interface ExportProblemsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1012,7 +1012,7 @@ export interface ExportProblemsRow {
   torch_stack: string | null;
 }
 
-export interface CollectivesRow {
+interface CollectivesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1025,7 +1025,7 @@ export interface CollectivesRow {
   estimate_us: number | null;
 }
 
-export interface CallsRow {
+interface CallsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1043,7 +1043,7 @@ export interface CallsRow {
   first_s: number | null;
 }
 
-export interface VllmConfigsRow {
+interface VllmConfigsRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1067,7 +1067,7 @@ export interface VllmConfigsRow {
   origin: string | null;
 }
 
-export interface VllmCompilesRow {
+interface VllmCompilesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1085,7 +1085,7 @@ export interface VllmCompilesRow {
   graph_ops: number | null;
 }
 
-export interface RankMembersRow {
+interface RankMembersRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1100,7 +1100,7 @@ export interface RankMembersRow {
   logs: Json | null;
 }
 
-export interface SourcesRow {
+interface SourcesRow {
   event_id: number;
   time: number;
   rank: number | null;
@@ -1116,7 +1116,7 @@ export interface SourcesRow {
   overhead_s: number | null;
 }
 
-export interface CacheGroupsRow {
+interface CacheGroupsRow {
   event_id: number;
   time: number;
   function: string | null;
@@ -1138,7 +1138,7 @@ export interface CacheGroupsRow {
   is_own: boolean | null;
 }
 
-export interface TuningsRow {
+interface TuningsRow {
   event_id: number;
   time: number;
   function: string | null;
@@ -1173,7 +1173,7 @@ export interface TuningsRow {
   order: number[];
 }
 
-export interface GraphFunctionsRow {
+interface GraphFunctionsRow {
   event_id: number;
   time: number;
   function: string | null;
@@ -1198,7 +1198,7 @@ export interface GraphFunctionsRow {
 }
 
 /** Table -> its row. */
-export interface RowTypes {
+interface RowTypes {
   compiles: CompilesRow;
   recompiles: RecompilesRow;
   guard_failures: GuardFailuresRow;

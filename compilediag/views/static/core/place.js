@@ -1,5 +1,4 @@
 // Where the reader is: which page, and on it which function, guard, tree or event.
-/** @import { Place } from "./types" */
 
 /** The current place, and who wants to know when it changes. */
 export class Trail {

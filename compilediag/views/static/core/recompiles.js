@@ -1,9 +1,5 @@
 // What changed at each recompile, as bars, tables and details write it, and which steps of the plan remove it.
 import { formatCode, MISSING } from "./format.js";
-/** @import { CompileGroups } from "./compile-groups.js" */
-/** @import { Cells } from "./page-types" */
-/** @import { Get } from "./types" */
-/** @import { Store, Table } from "./store.js" */
 
 /** @typedef {{what: string, change: string | null}} Change `idx.shape[0]`, and `8 → 6` */
 

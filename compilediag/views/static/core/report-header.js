@@ -1,7 +1,6 @@
 // The head of a report: when and where the session was recorded, of what, and with which versions.
 import { formatClock, formatCode, formatCount, formatDate, formatSeconds } from "./format.js";
 import { html } from "./view.js";
-/** @import { Meta } from "./page-types" */
 
 const ABSENT = "not recorded";
 

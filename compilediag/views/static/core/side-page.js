@@ -3,9 +3,6 @@ import { make } from "./dom.js";
 import { Hints } from "./hints.js";
 import { followTheme } from "./theme.js";
 import { draw, html } from "./view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Trail } from "./place.js" */
-/** @import { Store } from "./store.js" */
 
 export class SidePage {
   /**

@@ -2,8 +2,6 @@
 import { applyDelta } from "./deltas.js";
 import { formatValue } from "./format.js";
 /** @import { KernelRequests } from "./kernel-requests.js" */
-/** @import { Cells, Column, Example, Finding, RunningCompile, Link, Meta, Panel, Patch, Plan, Ranks, Search, StoredText, VllmParts } from "./page-types" */
-/** @import { Get, RowOf } from "./types" */
 
 const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 const SEARCHED_CHARS = 500; // characters of one value that the search sees

@@ -3,7 +3,6 @@
 import { htm } from "../vendor/htm.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 import { h, render } from "../vendor/preact.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => ComponentChild} */
 export const html = htm.bind(h);

@@ -1,7 +1,6 @@
 // Which table, which search and which step of the plan a reader chose, remembered while the browser's tab is open; and
 // whether the whole page is shown, for all sessions of a notebook.
 import { nameOfSession, recall, remember } from "../core/memory.js";
-/** @import { Store } from "../core/store.js" */
 /** @import { Picked } from "../plan/plan-card.js" */
 
 /** @typedef {{tab: string | null, query: string, picked: Picked | null}} Choices */

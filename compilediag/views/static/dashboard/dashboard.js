@@ -30,9 +30,6 @@ import { hasRows, TabBar } from "./tab-bar.js";
 import { TabRows } from "../tables/tab-rows.js";
 import { allTabs, SEARCHED, TABS } from "../tables/tabs.js";
 import { LARGE_SHARE, Totals } from "./totals.js";
-/** @import { Cells, Finding } from "../core/page-types" */
-/** @import { Place } from "../core/types" */
-/** @import { Store, Table } from "../core/store.js" */
 /** @import { Choices } from "./dashboard-memory.js" */
 /** @import { Target } from "../details/detail-pane.js" */
 /** @import { Size } from "./header.js" */

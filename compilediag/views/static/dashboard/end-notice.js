@@ -4,8 +4,6 @@ import { keyOfFlight } from "../core/compile-groups.js";
 import { formatFunction, formatSeconds } from "../core/format.js";
 import { recall, remember } from "../core/memory.js";
 /** @import { Command } from "../core/menu.js" */
-/** @import { RunningCompile } from "../core/page-types" */
-/** @import { Store } from "../core/store.js" */
 
 const LONG_S = 10; // compiles of at least so many s
 const SIGN = "✓ ";

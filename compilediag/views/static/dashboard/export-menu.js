@@ -3,7 +3,6 @@ import { copyText } from "../core/clipboard.js";
 import { make } from "../core/dom.js";
 import { writeLink } from "../core/place.js";
 /** @import { Command } from "../core/menu.js" */
-/** @import { Store, Table } from "../core/store.js" */
 
 /** @type {[format: string, label: string][]} what the kernel writes */
 const FORMATS = [

@@ -5,9 +5,6 @@ import { ExampleView } from "../core/code.js";
 import { formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { Finding } from "../core/page-types" */
-/** @import { Place } from "../core/types" */
-/** @import { Store } from "../core/store.js" */
 
 const FIRST = 3; // findings that are shown before "show all"
 const VALUES = 20; // values that the tooltip lists

@@ -7,10 +7,7 @@ import { joinChange, readChange } from "../core/recompiles.js";
 import { Ago } from "../core/text.js";
 import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
-/** @import { CompileGroups } from "../core/compile-groups.js" */
 /** @import { Command } from "../core/menu.js" */
-/** @import { RunningCompile } from "../core/page-types" */
-/** @import { Store } from "../core/store.js" */
 
 /** @typedef {"line" | "compact" | "full"} Size how much of the page is shown */
 /** @typedef {{store: Store, groups: CompileGroups, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */

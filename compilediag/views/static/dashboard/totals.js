@@ -3,7 +3,6 @@ import { formatAmount, formatCount, formatSeconds, formatShare, MISSING } from "
 import { explain } from "../core/glossary.js";
 import { Term } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { Store } from "../core/store.js" */
 
 export const LARGE_SHARE = 0.05; // of the compile time: more than that is a warning
 

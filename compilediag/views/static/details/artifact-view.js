@@ -6,8 +6,6 @@ import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
 import { Link } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { StoredText } from "../core/page-types" */
 
 const PAGE = 60_000; // characters shown at first and added by "show more"
 const COLORED = 400_000; // characters that are colored; more elements would make the page slow

@@ -15,9 +15,7 @@ import { writeChange } from "../core/recompiles.js";
 import { writeSymbol } from "../tables/tabs.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 import { Stacks } from "../core/call-stacks.js";
-/** @import { Get } from "../core/types" */
 /** @import { NamedStack } from "../core/call-stacks.js" */
-/** @import { CollectivesRow, CompilesRow, DynamicDecisionsRow, GraphBreaksRow, KernelsRow, PhasesRow, SymbolicShapesRow } from "../core/page-types" */
 
 /** @type {[keyof CompilesRow, string, string][]} column, label, color */
 const PARTS = [

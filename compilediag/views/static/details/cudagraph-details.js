@@ -12,9 +12,6 @@ import {
 } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Get } from "../core/types" */
-/** @import { CudagraphsRow, GraphFunctionsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /**

@@ -2,8 +2,6 @@
 import { GRAPH_PANEL } from "./cudagraph-details.js";
 import { LOOKUP_PANEL } from "./lookup-details.js";
 import { TUNING_PANEL } from "./tuning-details.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Get } from "../core/types" */
 
 /**
  * @template Row, Part

@@ -17,11 +17,6 @@ import { Lookup } from "./lookup-details.js";
 import { findTracedGraphs } from "./provenance-links.js";
 import { Cause, GuardFailures, Refusal, TorchReason } from "./recompile-details.js";
 import { TuningLine } from "./tuning-details.js";
-/** @import { CompileGroups } from "../core/compile-groups.js" */
-/** @import { Cells, Finding } from "../core/page-types" */
-/** @import { Get, Place } from "../core/types" */
-/** @import { Store, Table } from "../core/store.js" */
-/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { TracedGraph } from "./provenance-links.js" */
 
 /** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */

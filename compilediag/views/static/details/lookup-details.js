@@ -10,9 +10,6 @@ import {
 } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Get } from "../core/types" */
-/** @import { CacheGroupsRow, CacheLookupsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /**

@@ -7,8 +7,6 @@ import { formatPlace, lookUp } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
 import { draw, html } from "../core/view.js";
 import { findKernelLines, linkLines } from "./provenance-links.js";
-/** @import { StoredText } from "../core/page-types" */
-/** @import { Store } from "../core/store.js" */
 /** @import { ArtifactName, Pane, PaneLinks, PaneTexts, TracedGraph } from "./provenance-links.js" */
 
 /**

@@ -4,8 +4,6 @@ import { explain } from "../core/glossary.js";
 import { formatAmount, formatCode, formatPlace, formatSeconds, formatTimes, lookUp, MISSING } from "../core/format.js";
 import { Term } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { Get, Place } from "../core/types" */
-/** @import { GuardFailuresRow, RecompilesRow, RefusedCallsRow } from "../core/page-types" */
 
 /** @type {Record<string, string>} what ran instead of compiled code */
 const RAN = {

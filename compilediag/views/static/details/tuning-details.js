@@ -3,8 +3,6 @@ import { Bar, drawSome, Facts, joinKnown, longText, Section, whenKnown } from ".
 import { formatAmount, formatCode, formatMilliseconds, formatSeconds, formatShare, formatValue, lookUp } from "../core/format.js";
 import { html } from "../core/view.js";
 import { Difference } from "./lookup-details.js";
-/** @import { Get } from "../core/types" */
-/** @import { AutotuneRow, TuningsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /** @type {Record<string, string>} kind of a choice -> the color of its bar */

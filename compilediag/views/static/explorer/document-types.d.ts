@@ -1,17 +1,5 @@
 // What the explorer's pages work with. The types of the documents that the kernel makes are in ../core/page-types.d.ts.
-import type { FunctionDocument } from "../core/page-types";
-import type { Store } from "../core/store.js";
-import type { Place } from "../core/types";
 import type { Documents } from "./documents.js";
-
-export type {
-  EntryDocument as Entry,
-  FailedGuard as Failure,
-  FunctionDocument,
-  GuardDocument as Guard,
-  PackedDocument,
-  RecompileDocument as RecompileLine,
-} from "../core/page-types";
 
 /** A list as it is sent: names of the fields, and their values per item. */
 export type PackedList = [names: string[], rows: any[][]];

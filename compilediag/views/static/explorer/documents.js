@@ -1,8 +1,5 @@
 // The documents that the kernel makes of each function, and the guard trees, put together again. Nothing is computed here.
-/** @import { Cells } from "../core/page-types" */
-/** @import { Place } from "../core/types" */
-/** @import { Store, Table } from "../core/store.js" */
-/** @import { FunctionDocument, GuardTree, PackedDocument, PackedList, TreeLine } from "./document-types" */
+/** @import { GuardTree, PackedList, TreeLine } from "./document-types" */
 
 /** The guard trees of entries: lines that entries share are sent once, and a tree is runs of them. */
 class GuardTrees {

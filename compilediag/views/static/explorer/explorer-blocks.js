@@ -4,9 +4,7 @@ import { formatCode, formatPlace, MISSING, oneLine } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { Prose, Term } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Finding } from "../core/page-types" */
-/** @import { FunctionContext, FunctionDocument, RecompileLine } from "./document-types" */
+/** @import { FunctionContext } from "./document-types" */
 
 export const WIDEST = 120; // characters of a name or value
 
@@ -26,7 +24,7 @@ export function functionName({ function: name, file, line }) {
 
 /**
  * "k: 1 → 2" of a recompile.
- * @param {{found: FunctionDocument, row: RecompileLine}} props
+ * @param {{found: FunctionDocument, row: RecompileDocument}} props
  */
 export function Change({ found, row }) {
   const name = oneLine(found.guards[row.guard ?? -1]?.name ?? "a guard", WIDEST);

@@ -9,9 +9,6 @@ import { FunctionList } from "./function-list.js";
 import { FunctionPage } from "./function-page.js";
 import { GuardPage } from "./guard-page.js";
 import { GuardTreePage } from "./guard-tree-page.js";
-/** @import { Place } from "../core/types" */
-/** @import { Trail } from "../core/place.js" */
-/** @import { Store } from "../core/store.js" */
 /** @import { FunctionContext } from "./document-types" */
 
 const UNKNOWN = "This place is not, or no longer, in the session.";

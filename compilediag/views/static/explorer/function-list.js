@@ -4,7 +4,6 @@ import { joinKnown, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { splitQuery } from "../core/query.js";
 import { html } from "../core/view.js";
-/** @import { FunctionDocument } from "./document-types" */
 
 /** @typedef {[id: number, document: FunctionDocument][]} Ranked */
 

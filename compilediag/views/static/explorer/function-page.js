@@ -5,7 +5,7 @@ import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Change, Findings, functionName, GuardLink, Kinds, PageSection } from "./explorer-blocks.js";
 import { RecompileGrid } from "./recompile-grid.js";
-/** @import { Entry, FunctionContext, FunctionDocument, Guard } from "./document-types" */
+/** @import { FunctionContext } from "./document-types" */
 
 const MOST_VALUES = 8;
 const ALONE = "failed alone: recompiles where some entry had no other failing guard";
@@ -56,7 +56,7 @@ function Guards({ context }) {
     <//>`;
 }
 
-/** @param {Guard} guard */
+/** @param {GuardDocument} guard */
 function listValues(guard) {
   const shown = guard.values.slice(0, MOST_VALUES).map(([text]) => oneLine(text, 40)).join(", ");
   const rest = guard.values.length - MOST_VALUES;
@@ -66,7 +66,7 @@ function listValues(guard) {
 /** @param {{context: FunctionContext}} props */
 function Entries({ context }) {
   const { found } = context;
-  /** @param {Entry} entry */
+  /** @param {EntryDocument} entry */
   const orderOf = (entry) => entry.order ?? Infinity;
   const entries = [...found.entries].sort((a, b) => orderOf(a) - orderOf(b) || (b.time ?? 0) - (a.time ?? 0));
   const calls = callColumns(found);
@@ -98,11 +98,11 @@ function Entries({ context }) {
 /**
  * The columns of calls, if they were counted. What an entry saves is known where eager calls were timed too.
  * @param {FunctionDocument} found
- * @returns {[head: string, writeCell: (entry: Entry) => string][]}
+ * @returns {[head: string, writeCell: (entry: EntryDocument) => string][]}
  */
 function callColumns({ eager }) {
   if (eager === null) return [];
-  /** @type {[string, (entry: Entry) => string][]} */
+  /** @type {[string, (entry: EntryDocument) => string][]} */
   const columns = [
     ["calls", (entry) => formatCount(entry.calls)],
     ["one call", (entry) => formatSeconds(entry.mean_s)],
@@ -125,14 +125,14 @@ function describeCalls({ eager }) {
 
 /**
  * Why an entry was compiled.
- * @param {{found: FunctionDocument, entry: Entry}} props
+ * @param {{found: FunctionDocument, entry: EntryDocument}} props
  */
 function Reason({ found, entry }) {
   if (entry.made_at === null) return entry.event === null ? MISSING : "first";
   return html`<${Change} found=${found} row=${found.rows[entry.made_at]} />`;
 }
 
-/** @param {{context: FunctionContext, entry: Entry}} props */
+/** @param {{context: FunctionContext, entry: EntryDocument}} props */
 function TreeLink({ context: { documents, go, id }, entry: { tree, guard_count } }) {
   if (tree === null || !documents.trees.get(tree)) return formatCount(guard_count);
   return html`
@@ -144,7 +144,7 @@ function TreeLink({ context: { documents, go, id }, entry: { tree, guard_count }
 /**
  * How often each guard failed in an entry: recompiles, and torch's own count where it is higher.
  * @param {FunctionDocument} found
- * @param {Entry} entry
+ * @param {EntryDocument} entry
  */
 function listFailures(found, entry) {
   const failures = entry.failed.map(([guard, times, count]) => {

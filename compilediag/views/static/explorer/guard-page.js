@@ -4,7 +4,7 @@ import { formatAmount, formatCount, formatPlace, formatSeconds } from "../core/f
 import { html } from "../core/view.js";
 import { Findings, GuardLink, Kinds, PageHead, PageSection, Tag } from "./explorer-blocks.js";
 import { ValuePlot } from "./value-plot.js";
-/** @import { FunctionContext, Guard } from "./document-types" */
+/** @import { FunctionContext } from "./document-types" */
 
 const LONGEST = 2000; // characters of one text
 const NO_LINE = "No line of your code needs this guard: it belongs to an argument, or to torch itself.";
@@ -35,7 +35,7 @@ export function GuardPage({ context, at }) {
 
 /**
  * The guards that failed with this one.
- * @param {{context: FunctionContext, guard: Guard}} props
+ * @param {{context: FunctionContext, guard: GuardDocument}} props
  */
 function Companions({ context, guard }) {
   const heads = ["guard", "kind", "recompiles"];
@@ -52,7 +52,7 @@ function Companions({ context, guard }) {
 
 /**
  * The user's line with the lines around it where they are certain; else the line; else where it comes from.
- * @param {{guard: Guard, isRedacted: boolean}} props
+ * @param {{guard: GuardDocument, isRedacted: boolean}} props
  */
 function UserCode({ guard, isRedacted }) {
   const place = formatPlace(guard.user_file, guard.user_line);

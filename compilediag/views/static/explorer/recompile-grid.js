@@ -5,8 +5,7 @@ import { formatAmount, formatCount, formatSeconds, MISSING } from "../core/forma
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Change, Tag } from "./explorer-blocks.js";
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Failure, FunctionContext, RecompileLine } from "./document-types" */
+/** @import { FunctionContext } from "./document-types" */
 
 const MOST_ROWS = 40; // recompiles shown at first, the latest
 const MOST_TAGS = 4; // guards named in one cell
@@ -66,7 +65,7 @@ export function RecompileGrid({ context }) {
 
 /** @typedef {(name: string) => boolean} IsStop whether a cell is the one that is reached with Tab */
 
-/** @param {{context: FunctionContext, row: RecompileLine, at: number, columns: number[], isStop: IsStop}} props */
+/** @param {{context: FunctionContext, row: RecompileDocument, at: number, columns: number[], isStop: IsStop}} props */
 function Line({ context, row, at, columns, isStop }) {
   const cells = new Map(row.cells);
   const more = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only those with the fewest failing guards are analyzed`;
@@ -88,7 +87,7 @@ function Line({ context, row, at, columns, isStop }) {
 
 /**
  * @param {{
- *   context: FunctionContext, row: RecompileLine, at: number, entry: number, failures: Failure[] | undefined, isStop: IsStop
+ *   context: FunctionContext, row: RecompileDocument, at: number, entry: number, failures: FailedGuard[] | undefined, isStop: IsStop
  * }} props
  */
 function Cell({ context, row, at, entry, failures, isStop }) {
@@ -109,9 +108,9 @@ function Cell({ context, row, at, entry, failures, isStop }) {
 
 /**
  * @param {FunctionContext} context
- * @param {RecompileLine} row
+ * @param {RecompileDocument} row
  * @param {number} entry
- * @param {Failure[]} failures
+ * @param {FailedGuard[]} failures
  */
 function describeCell({ found }, row, entry, failures) {
   const names = failures.map(([guard, isFirst, , expected]) => {

@@ -1,7 +1,6 @@
 // The guarded value at each recompile, drawn as SVG: numbers on a scale, other values in a lane each.
 import { formatAmount, formatNumber, formatSeconds, MISSING, oneLine } from "../core/format.js";
 import { html } from "../core/view.js";
-/** @import { FunctionDocument, Guard } from "./document-types" */
 
 /**
  * @typedef {object} Scale
@@ -20,7 +19,7 @@ const LEGEND = "○ what the first entry expects, ● the value at a recompile";
 
 /**
  * The plot of a guard's values, with the same as text for screen readers.
- * @param {{found: FunctionDocument, guard: Guard, start: number}} props `start` in Unix ms
+ * @param {{found: FunctionDocument, guard: GuardDocument, start: number}} props `start` in Unix ms
  */
 export function ValuePlot({ found, guard, start }) {
   const numbers = guard.values.map(([, number]) => number).filter((number) => number !== null);
@@ -49,7 +48,7 @@ export function ValuePlot({ found, guard, start }) {
     </div>`;
 }
 
-/** @param {Guard} guard */
+/** @param {GuardDocument} guard */
 function writeValues(guard) {
   return guard.points.slice(0, 40).map(([, value]) => guard.values[value][0]).join(", then ");
 }
@@ -83,7 +82,7 @@ function findTicks(low, high) {
 }
 
 /**
- * @param {Guard} guard
+ * @param {GuardDocument} guard
  * @returns {Scale}
  */
 function makeLaneScale(guard) {
@@ -105,7 +104,7 @@ function listSteps(found) {
 
 /**
  * @param {FunctionDocument} found
- * @param {Guard} guard
+ * @param {GuardDocument} guard
  * @param {number} step
  * @param {number} value
  * @param {number} start

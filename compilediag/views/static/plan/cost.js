@@ -3,7 +3,6 @@ import { Code, Fold } from "../core/code.js";
 import { formatAmount } from "../core/format.js";
 import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { CompileCost } from "../core/page-types" */
 
 /** @param {{cost: CompileCost}} props */
 export function Cost({ cost: { what, code, advice, details } }) {

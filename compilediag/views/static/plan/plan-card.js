@@ -5,8 +5,6 @@ import { draw, html } from "../core/view.js";
 import { PlanView } from "./plan-view.js";
 import { Trial } from "./trial.js";
 import { findCellState } from "./whole-change.js";
-/** @import { Place } from "../core/types" */
-/** @import { Store } from "../core/store.js" */
 
 const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put the page in place later
 

@@ -3,8 +3,6 @@ import { make } from "../core/dom.js";
 import { Hints } from "../core/hints.js";
 import { followTheme } from "../core/theme.js";
 import { PlanCard } from "./plan-card.js";
-/** @import { Place } from "../core/types" */
-/** @import { Store } from "../core/store.js" */
 /** @import { Picked } from "./plan-card.js" */
 
 export class PlanPage {

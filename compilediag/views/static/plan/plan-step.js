@@ -7,8 +7,6 @@ import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Cost } from "./cost.js";
 import { Proof } from "./proof.js";
-/** @import { ChangedSource, CompileCost, DiffLine, Plan, PlanStep } from "../core/page-types" */
-/** @import { ComponentChild } from "../vendor/preact.js" */
 /** @import { PlanCard } from "./plan-card.js" */
 
 const WIDEST = 60; // characters of one value

@@ -9,7 +9,6 @@ import { TimeSplit } from "./time-split.js";
 import { CostRow, PlanStepRow } from "./plan-step.js";
 import { TrialButton, TrialMessage } from "./trial.js";
 import { WholeChange } from "./whole-change.js";
-/** @import { CompileCost, Plan } from "../core/page-types" */
 /** @import { PlanCard } from "./plan-card.js" */
 
 const FIRST = 5; // steps that are shown before "show all"

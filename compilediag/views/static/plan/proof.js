@@ -2,7 +2,6 @@
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { html } from "../core/view.js";
-/** @import { Evidence } from "../core/page-types" */
 
 /** @param {{proof: Evidence, start: number | null}} props `start` of the recording, Unix ms */
 export function Proof({ proof: { function: name, names, compiles, hidden }, start }) {

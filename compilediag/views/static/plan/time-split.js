@@ -1,7 +1,6 @@
 // Where the compile time went: what is needed, and what each change saves.
 import { formatSeconds } from "../core/format.js";
 import { html } from "../core/view.js";
-/** @import { Plan } from "../core/page-types" */
 
 /** @typedef {{kind: string, label: string, seconds: number, step?: number}} Part */
 

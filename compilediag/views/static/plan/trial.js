@@ -3,9 +3,6 @@ import { formatAmount, formatCount, formatSeconds } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { Outcome, Plan, SearchOutcome } from "../core/page-types" */
-/** @import { Place } from "../core/types" */
-/** @import { Store } from "../core/store.js" */
 
 const RUNS = 2; // of the proof without the changes, and as many with them
 const START_S = 4; // what a fresh process takes before it runs anything

@@ -5,7 +5,6 @@ import { formatAmount } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { hasCells, readCell, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
-/** @import { ChangedSource, Plan } from "../core/page-types" */
 /** @import { PlanCard } from "./plan-card.js" */
 
 const KEY = "change";

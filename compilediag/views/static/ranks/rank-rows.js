@@ -13,7 +13,6 @@ import {
   oneLine,
 } from "../core/format.js";
 import { html } from "../core/view.js";
-/** @import { RankCell, RankDifference, RankGraph, RankGroup, Ranks } from "../core/page-types" */
 
 const FEW = 24; // ranks whose squares fit in a line
 const DETAILED = ["guard", "collectives", "caches"]; // kinds of difference that are shown per rank

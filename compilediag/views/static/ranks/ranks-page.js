@@ -5,10 +5,6 @@ import { PageBar, SidePage } from "../core/side-page.js";
 import { html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
 import { Difference, GraphRows, GroupRows } from "./rank-rows.js";
-/** @import { Ranks, RankRow } from "../core/page-types" */
-/** @import { Place } from "../core/types" */
-/** @import { Trail } from "../core/place.js" */
-/** @import { Store } from "../core/store.js" */
 
 const LETTERS = "caches: H hit, M miss, G guard miss, B bypassed, - off, F failed";
 const SAME = "All ranks compiled the same, for the same reasons, in the same order.";

@@ -5,10 +5,6 @@ import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, 
 import { draw, html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
-/** @import { ComponentChild } from "../vendor/preact.js" */
-/** @import { Cells, CompilesRow } from "../core/page-types" */
-/** @import { Get } from "../core/types" */
-/** @import { Store, Table } from "../core/store.js" */
 /** @import { Filter } from "../dashboard/filter.js" */
 
 /** @typedef {{frames: Frame[], table: Table<any>, row: Cells, seconds: number}} StackEnd a row, and the stack that it ends */

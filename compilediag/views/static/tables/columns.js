@@ -1,10 +1,6 @@
 // The columns that tabs share, and how a cell is written and sorted.
 import { formatCount, formatFunction, formatPlace, formatSeconds, formatValue, MISSING, oneLine } from "../core/format.js";
 import { readChange, writeChange } from "../core/recompiles.js";
-/** @import { Cells } from "../core/page-types" */
-/** @import { Recompiles } from "../core/recompiles.js" */
-/** @import { Get } from "../core/types" */
-/** @import { Table } from "../core/store.js" */
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more

@@ -5,10 +5,6 @@ import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
 import { fitColumns, WITH_BARS } from "./column-widths.js";
 import { makeContext, sortKey, tabName, writeCell } from "./columns.js";
-/** @import { Cells } from "../core/page-types" */
-/** @import { Recompiles } from "../core/recompiles.js" */
-/** @import { Sort } from "../core/types" */
-/** @import { Table } from "../core/store.js" */
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */

@@ -1,6 +1,4 @@
 // The tabs of plug-ins' panels, and of the page that compares two sessions.
-/** @import { Panel } from "../core/page-types" */
-/** @import { Store } from "../core/store.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
 
 /** @type {WeakMap<Panel, Tab>} panel -> its tab, the same while the panel is */

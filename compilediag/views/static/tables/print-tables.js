@@ -3,8 +3,6 @@ import { make, setShown } from "../core/dom.js";
 import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { draw, html } from "../core/view.js";
 import { makeContext, tabName, writeCell } from "./columns.js";
-/** @import { Recompiles } from "../core/recompiles.js" */
-/** @import { Store } from "../core/store.js" */
 /** @import { TabRows } from "./tab-rows.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
 

@@ -1,7 +1,5 @@
 // Which rows of its table a tab shows, how many there are, and what is said where there are none.
 import { tabName } from "./columns.js";
-/** @import { Cells } from "../core/page-types" */
-/** @import { Store, Table } from "../core/store.js" */
 /** @import { Filter, FilterResult } from "../dashboard/filter.js" */
 /** @import { Tab } from "./tab-types" */
 

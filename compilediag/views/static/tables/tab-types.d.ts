@@ -1,8 +1,5 @@
 // The types of the tabs: a table of rows, or a panel of a plug-in, with its columns.
 import type { CompiledFunction } from "../core/compile-groups.js";
-import type { Cells } from "../core/page-types";
-import type { Recompiles } from "../core/recompiles.js";
-import type { Get, RowOf, Sort } from "../core/types";
 
 /** What a cell is written with besides its row. */
 export interface CellContext {

@@ -5,9 +5,6 @@ import {
   CHANGE, COMPILE, countColumn, FUNCTION, GUARD, HOW, LINE, secondsColumn, STEP, TIME, WHAT_CHANGED, writeChoices,
 } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
-/** @import { Get } from "../core/types" */
-/** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/page-types" */
-/** @import { Store } from "../core/store.js" */
 /** @import { Tab } from "./tab-types" */
 
 /**

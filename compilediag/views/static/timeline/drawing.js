@@ -6,8 +6,6 @@ import { KINDS } from "./lanes.js";
 import { drawCross, drawMarks } from "./marks.js";
 import { PHASE_KINDS } from "./phases.js";
 import { nameCompile } from "./words.js";
-/** @import { Recompiles } from "../core/recompiles.js" */
-/** @import { Table } from "../core/store.js" */
 /** @import { CompileBar, Lane } from "./lanes.js" */
 /** @import { Range, TimeScale } from "./ranges.js" */
 

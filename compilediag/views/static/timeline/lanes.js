@@ -2,11 +2,7 @@
 import { lookUp } from "../core/format.js";
 import { describeFunction, keyOfFlight } from "../core/compile-groups.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
-/** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
-/** @import { Cells, CudagraphsRow, RunningCompile } from "../core/page-types" */
-/** @import { Get } from "../core/types" */
-/** @import { Recompiles } from "../core/recompiles.js" */
-/** @import { Store, Table } from "../core/store.js" */
+/** @import { CompiledFunction } from "../core/compile-groups.js" */
 /** @import { Range } from "./ranges.js" */
 
 /**

@@ -5,7 +5,6 @@ import { makeLayout } from "./drawing.js";
 import { putLitFirst } from "./lanes.js";
 import { TimelineState } from "./state.js";
 import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./ranges.js";
-/** @import { Store } from "../core/store.js" */
 /** @import { Layout } from "./drawing.js" */
 /** @import { Point } from "./input.js" */
 /** @import { CompileBar, Lane, Mark, TimelineLanes } from "./lanes.js" */

@@ -1,6 +1,5 @@
 // How a person has set the timeline: its zoom, what is folded and open. It is remembered until the browser tab closes.
 import { nameOfSession, recall, remember } from "../core/memory.js";
-/** @import { Meta } from "../core/page-types" */
 /** @import { Range } from "./ranges.js" */
 
 const LONGEST_HISTORY = 50;

@@ -14,7 +14,6 @@ import { drawForPrint } from "./print.js";
 import { moveRange, zoomRange } from "./ranges.js";
 import { TimelineTable } from "./table.js";
 import { Tip } from "./tip.js";
-/** @import { Store } from "../core/store.js" */
 /** @import { Frame } from "./drawing.js" */
 /** @import { Switch } from "./head.js" */
 /** @import { Point } from "./input.js" */

@@ -1,10 +1,6 @@
 // What the timeline says in words of a compile: what it was, and the time of its phases.
 import { formatAmount, formatPlace, formatSeconds, lookUp } from "../core/format.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
-/** @import { Get } from "../core/types" */
-/** @import { CompileGroups } from "../core/compile-groups.js" */
-/** @import { CompilesRow } from "../core/page-types" */
-/** @import { Store } from "../core/store.js" */
 /** @import { Lane, Mark } from "./lanes.js" */
 
 /** @typedef {{kind: string, seconds: number}} OwnTime */

@@ -4,9 +4,6 @@ import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "
 import { PageBar, SidePage } from "../core/side-page.js";
 import { html } from "../core/view.js";
 import { Artifact } from "../details/artifact-view.js";
-/** @import { StoredText, VllmPart, VllmPiece, VllmRange } from "../core/page-types" */
-/** @import { Trail } from "../core/place.js" */
-/** @import { Store } from "../core/store.js" */
 
 const WHAT = "vLLM cuts the graph at the splitting operators and compiles each piece once per size or range of sizes (numbers of tokens)";
 const GRAPH_SIZE = "vLLM marks this size for the capture of a CUDA graph";
