@@ -1,9 +1,10 @@
 // The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
 import { CompileGroups } from "./core/compile-groups.js";
-import { make, setShown, targetOf } from "./core/dom.js";
+import { make, setShown } from "./core/dom.js";
 import { Hints } from "./core/hints.js";
 import { openPage } from "./core/page-data.js";
 import { Recompiles } from "./core/recompiles.js";
+import { SearchField } from "./core/search.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
 import { draw, Held, html } from "./core/view.js";
@@ -48,9 +49,9 @@ function showDiff(root, { names, totals, gaps, panels }) {
     detail.open(target);
     table?.setOpen(target?.row?.[0] ?? null);
   };
-  /** @param {Event} event */
-  const search = (event) => {
-    filter.setQuery(/** @type {HTMLInputElement} */ (targetOf(event)).value);
+  /** @param {string} text */
+  const search = (text) => {
+    filter.setQuery(text);
     paint();
   };
   /** @param {Tab} picked */
@@ -68,7 +69,7 @@ function showDiff(root, { names, totals, gaps, panels }) {
       <header>
         <div class="cdiag-diff-top">
           <h1 class="cdiag-diff-title">${names.join(" → ")}</h1>
-          ${kind && html`<input type="search" class="cdiag-search" placeholder="search everything" aria-label="search" spellcheck=${false} onInput=${search} />`}
+          ${kind && html`<${SearchField} label="search" placeholder="search everything" onInput=${search} />`}
         </div>
         ${totals.map((line) => html`<p class="cdiag-dim">${line}</p>`)}
       </header>

@@ -1,10 +1,21 @@
 // The pages of a session (dashboard, plan, explorer, ranks, vLLM), one of which is shown at a time.
 import { make, setShown } from "./core/dom.js";
+import { Page } from "./core/page.js";
 import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
 import { PlanPage } from "./plan/plan-page.js";
 import { RanksPage } from "./ranks/ranks-page.js";
 import { VllmPage } from "./vllm/vllm-page.js";
+/** @import { View } from "./core/page.js" */
+
+/** @type {Record<string, [className: string, label: string, view?: View]>} page -> its class, name, and component */
+const PAGES = {
+  dashboard: ["cdiag-dashboard", "torch.compile dashboard"],
+  plan: ["cdiag-plan-page", "plan for torch.compile", PlanPage],
+  explorer: ["cdiag-explorer", "guard explorer", Explorer],
+  ranks: ["cdiag-ranks", "ranks", RanksPage],
+  vllm: ["cdiag-vllm", "vLLM", VllmPage],
+};
 
 export class Pages {
   /**
@@ -16,7 +27,7 @@ export class Pages {
     this.root = root;
     this.store = store;
     this.trail = trail;
-    /** @type {Map<string, Dashboard | Explorer | PlanPage | RanksPage | VllmPage>} name -> page, made when first shown */
+    /** @type {Map<string, Page>} name -> page, made when first shown */
     this.pages = new Map();
     /** @type {string | null} */
     this.shown = null;
@@ -37,8 +48,7 @@ export class Pages {
    */
   show(place) {
     const name = place.page ?? "dashboard";
-    const hasChanged = this.shown !== name;
-    const isArrival = hasChanged && this.shown !== null; // what had the focus on the other page is hidden now
+    const isArrival = this.shown !== null && this.shown !== name; // what had the focus on the other page is hidden now
     this.shown = name;
     const page = this.pages.get(name) ?? this.makePage(name);
     for (const other of this.pages.values()) {
@@ -46,32 +56,23 @@ export class Pages {
       if (other !== page) this.store.listeners.delete(other.listener);
     }
     this.store.listeners.add(page.listener);
-    if (page instanceof Explorer || page instanceof Dashboard) page.goTo(place);
-    else if (hasChanged) page.paint();
+    page.goTo(place);
     if (isArrival) focusPage(page.root);
   }
 
   /** @param {string} name */
   makePage(name) {
-    const root = make("div", "");
+    const [className, label, View] = PAGES[name];
+    const root = make("div", `cdiag ${className}`);
+    root.setAttribute("role", "region");
+    root.setAttribute("aria-label", label);
+    root.tabIndex = -1; // a click gives it the focus, and so its keys
+    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
+    if (name === "plan") root.dataset.size = "compact"; // its card is that of the compact dashboard
     this.root.append(root);
-    const page = this.buildPage(name, root);
+    const page = View ? new Page(root, this.store, this.trail, View) : new Dashboard(root, this.store, this.trail);
     this.pages.set(name, page);
     return page;
-  }
-
-  /**
-   * @param {string} name
-   * @param {HTMLElement} root
-   */
-  buildPage(name, root) {
-    if (name === "explorer") return new Explorer(root, this.store, this.trail);
-    if (name === "ranks") return new RanksPage(root, this.store, this.trail);
-    if (name === "vllm") return new VllmPage(root, this.store, this.trail);
-    /** @param {Place} place */
-    const explore = (place) => this.trail.go({ page: "explorer", ...place });
-    if (name === "plan") return new PlanPage(root, this.store, explore);
-    return new Dashboard(root, this.store, explore, (page) => this.trail.go({ page }));
   }
 }
 

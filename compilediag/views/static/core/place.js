@@ -14,6 +14,11 @@ export class Trail {
     this.place = place;
     this.listeners.forEach((listener) => listener(place));
   }
+
+  /** @param {Place} place on the explorer's page */
+  explore(place) {
+    this.go({ page: "explorer", ...place });
+  }
 }
 
 /** @type {("guard" | "tree" | "event")[]} */

@@ -3,11 +3,10 @@ import { Copy } from "../core/clipboard.js";
 import { CompileGroups } from "../core/compile-groups.js";
 import { make, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
-import { Hints } from "../core/hints.js";
 import { Icon } from "../core/icon.js";
+import { Page } from "../core/page.js";
 import { followPrint } from "../core/print.js";
 import { Ago, Prose } from "../core/text.js";
-import { followTheme } from "../core/theme.js";
 import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
 import { TimelineLanes } from "../timeline/lanes.js";
@@ -54,23 +53,18 @@ const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => ru
 
 let count = 0; // of dashboards in this page
 
-export class Dashboard {
+export class Dashboard extends Page {
   /**
    * @param {HTMLElement} root
    * @param {Store} store
-   * @param {(place: Place) => void} onExplore leads to the explorer
-   * @param {(page: "ranks" | "vllm") => void} onPage leads to another page
+   * @param {Trail} trail
    */
-  constructor(root, store, onExplore, onPage) {
-    this.root = root;
-    this.store = store;
-    this.onExplore = onExplore;
-    this.onPage = onPage;
+  constructor(root, store, trail) {
+    super(root, store, trail);
+    this.explore = (/** @type {Place} */ place) => trail.explore(place);
     /** @type {string | null} name of the tab that the reader has chosen */
     this.chosen = null;
     this.query = "";
-    /** @type {number | null} the frame that will paint */
-    this.painting = null;
     /** @type {ReturnType<typeof setTimeout> | null} the timer of a rest */
     this.rest = null;
     this.notBefore = 0;
@@ -87,7 +81,7 @@ export class Dashboard {
     this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
     this.plan = new PlanCard(store, {
       pick: (picked) => this.onPick(picked),
-      explore: onExplore,
+      explore: this.explore,
       mark: (evidence) => this.mark(evidence),
     });
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
@@ -97,7 +91,7 @@ export class Dashboard {
       close: () => this.closeDetail(),
       open: (table, row) => this.openRow(table, row),
       openCompile: (key) => this.openCompile(key, null),
-      explore: onExplore,
+      explore: this.explore,
       showProvenance: (title, graphs) => this.showProvenance(title, graphs),
     });
     this.callSites = new CallSiteTree(store, this.detail.stacks, (table, row) => this.openRow(table, row));
@@ -110,33 +104,21 @@ export class Dashboard {
     this.memory = new DashboardMemory(store);
     this.isFull = store.isFrozen || this.memory.isFull;
     this.isWorthSaying = false;
-    root.classList.add("cdiag", "cdiag-dashboard");
-    root.setAttribute("role", "region");
-    root.setAttribute("aria-label", "torch.compile dashboard");
-    root.tabIndex = -1; // a click gives it the focus, and so its keys
-    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     root.addEventListener("keydown", (event) => this.onKey(event));
-    this.view = make("div", "cdiag-view");
-    root.replaceChildren(this.view);
-    this.hints = new Hints(root);
     this.unprint = followPrint(() => this.preparePrint(), () => this.endPrint());
-    this.unfollow = followTheme(root, () => this.timeline.paint());
-    /** @param {boolean} isUrgent */
-    this.listener = (isUrgent) => this.planPaint(isUrgent);
-    store.listeners.add(this.listener);
     this.ticker = setInterval(() => this.tick(), LIVE_TICK_MS);
-    this.paint();
   }
 
   destroy() {
-    this.store.listeners.delete(this.listener);
+    super.destroy();
     clearInterval(this.ticker);
-    if (this.painting !== null) cancelAnimationFrame(this.painting);
     if (this.rest !== null) clearTimeout(this.rest);
-    [this.timeline, this.table, this.hints, this.notice].forEach((part) => part.destroy());
-    this.unfollow();
+    [this.timeline, this.table, this.notice].forEach((part) => part.destroy());
     this.unprint();
-    draw(this.view, null);
+  }
+
+  onTheme() {
+    this.timeline?.paint(); // not there yet while the page is made
   }
 
   /**
@@ -291,7 +273,7 @@ export class Dashboard {
           store=${store}
           picked=${this.filter.evidence?.label ?? null}
           onPick=${pick}
-          onExplore=${this.onExplore}
+          onExplore=${this.explore}
         />`}
         <div class="cdiag-full" hidden=${!isFull || !hasTables}>
           <div class="cdiag-tabline">
@@ -329,14 +311,14 @@ export class Dashboard {
     const title = loaded && "the tables have the rows of one rank of each group that compiled the same";
     return html`<div class="cdiag-ways">
       ${vllm &&
-      html`<button type="button" class="cdiag-link cdiag-to-vllm" onClick=${() => this.onPage("vllm")}>
+      html`<button type="button" class="cdiag-link cdiag-to-vllm" onClick=${() => this.trail.go({ page: "vllm" })}>
         vLLM: ${formatAmount(vllm.compiles, "compile")} ›
       </button>`}
       ${ranks &&
-      html`<button type="button" class="cdiag-link cdiag-to-ranks" title=${title || null} onClick=${() => this.onPage("ranks")}>
+      html`<button type="button" class="cdiag-link cdiag-to-ranks" title=${title || null} onClick=${() => this.trail.go({ page: "ranks" })}>
         ${formatAmount(ranks.count, "rank")}${loaded} ›
       </button>`}
-      <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => this.onExplore({})}>guard explorer ›</button>
+      <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => this.explore({})}>guard explorer ›</button>
     </div>`;
   }
 

@@ -1,5 +1,5 @@
 // What the search box and a selected finding let through. All of it runs in the browser.
-import { splitQuery } from "../core/query.js";
+import { splitQuery } from "../core/search.js";
 
 /** @typedef {{label: string, ids: Set<number>, keys: Set<string>}} Evidence the events of a finding, and the keys of their compiles */
 /** @typedef {{passed: Map<string, number[]>, lit: Set<string | null> | null}} FilterResult positions by table; keys of the compiles with a row that passed, or null for all */

@@ -1,6 +1,7 @@
 // The field of the search, and below the head where its hits are: buttons that go there.
 import { formatAmount, formatCount } from "../core/format.js";
 import { Icon } from "../core/icon.js";
+import { SearchField } from "../core/search.js";
 import { html } from "../core/view.js";
 
 /** @typedef {{label: string, count: number, go: (index: number) => void}} HitPlace a part of the page with hits; `go` shows one */
@@ -55,16 +56,7 @@ export function SearchBox({ query, hits, onQuery }) {
   const at = hits.at < 0 ? formatCount(hits.total) : `${formatCount(hits.at + 1)} / ${formatCount(hits.total)}`;
   return html`<div class=${query ? "cdiag-find has-query" : "cdiag-find"}>
     <${Icon} name="search" />
-    <input
-      type="search"
-      class="cdiag-search"
-      placeholder="Search"
-      aria-label="search all tables"
-      spellcheck=${false}
-      value=${query}
-      onInput=${(/** @type {InputEvent} */ event) => onQuery(/** @type {HTMLInputElement} */ (event.target).value)}
-      onKeyDown=${onKey}
-    />
+    <${SearchField} label="search all tables" placeholder="Search" value=${query} onInput=${onQuery} onKeyDown=${onKey} />
     ${query ? html`<span class="cdiag-find-at">${at}</span>` : html`<kbd aria-hidden="true">/</kbd>`}
   </div>`;
 }

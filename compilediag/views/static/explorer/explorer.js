@@ -1,9 +1,9 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
 import { CompileGroups } from "../core/compile-groups.js";
-import { targetOf } from "../core/dom.js";
-import { PageBar, SidePage } from "../core/side-page.js";
+import { PageBar } from "../core/page.js";
+import { SearchField } from "../core/search.js";
 import { html } from "../core/view.js";
-import { useMemo } from "../vendor/hooks.js";
+import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Documents } from "./documents.js";
 import { FunctionList } from "./function-list.js";
 import { FunctionPage } from "./function-page.js";
@@ -13,98 +13,60 @@ import { GuardTreePage } from "./guard-tree-page.js";
 
 const UNKNOWN = "This place is not, or no longer, in the session.";
 const LEAN = "detail=lean: of older entries only the first failing guard is known";
-const SEARCH = "search functions and guards";
 
-export class Explorer extends SidePage {
-  /**
-   * @param {HTMLElement} root
-   * @param {Store} store
-   * @param {Trail} trail
-   */
-  constructor(root, store, trail) {
-    super(root, store, trail, "cdiag-explorer", "guard explorer");
-    this.documents = new Documents(store);
-    this.groups = new CompileGroups(store);
-    /** @type {Place} */
-    this.place = {};
-    this.query = "";
-    this.takesFocus = false;
-  }
-
-  /**
-   * Goes to a place that was chosen by key or click; it takes the focus.
-   * @param {Place} place
-   */
-  go(place) {
-    this.takesFocus = true;
-    this.trail.go({ page: "explorer", ...place });
-  }
-
-  /** @param {Place} place */
-  goTo(place) {
-    this.place = place;
-    this.paint();
-    if (this.takesFocus) this.focus(".cdiag-page");
-    this.takesFocus = false;
-  }
-
-  /** @param {string} selector */
-  focus(selector) {
-    /** @type {HTMLElement | null} */
-    const node = this.root.querySelector(selector);
-    node?.focus({ preventScroll: true });
-  }
-
-  describe() {
-    const { documents, query, trail } = this;
-    documents.refresh();
-    this.groups.refresh();
-    this.place = documents.resolve(this.place);
-    /** @param {Event} event */
-    const search = (event) => {
-      this.query = /** @type {HTMLInputElement} */ (targetOf(event)).value;
-      this.paint();
-    };
-    return html`
-      <${PageBar} title="Guard failures" status=${this.describeStatus()} trail=${trail}>
-        <input type="search" class="cdiag-search" placeholder=${SEARCH} aria-label=${SEARCH} spellcheck=${false} value=${query} onInput=${search} />
-      <//>
-      <div class="cdiag-explore">
-        <${FunctionList} ranked=${documents.ranked} open=${this.place.function} query=${query} onOpen=${(/** @type {number} */ id) => this.go({ function: id })} />
-        <div class="cdiag-page" tabindex="-1" key=${JSON.stringify(this.place)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => this.onKey(event)}>
-          ${this.describePage()}
-        </div>
-      </div>`;
-  }
-
-  describeStatus() {
-    const { observed, problem, meta } = this.store;
-    if (problem) return problem;
-    if (observed.recompiles === false) return "recompiles were not collected: see the dashboard's sources";
-    return meta.detail === "lean" ? LEAN : "";
-  }
-
-  describePage() {
-    const { place, documents, store } = this;
-    const found = documents.byId(place.function);
-    if (!documents.ranked.length) return html`<p class="cdiag-quiet">nothing compiled so far</p>`;
-    if (!found || place.function === undefined) return html`<p class="cdiag-quiet">${UNKNOWN}</p>`;
-    /** @type {FunctionContext} */
-    const context = { id: place.function, found, store, documents, start: this.groups.start, go: (to) => this.go(to) };
-    return html`<${Page} context=${context} place=${place} />`;
-  }
-
+/** @param {{store: Store, trail: Trail, place: Place}} props */
+export function Explorer({ store, trail, place: wanted }) {
+  const [query, setQuery] = useState("");
+  const { documents, groups } = useMemo(() => ({ documents: new Documents(store), groups: new CompileGroups(store) }), [store]);
+  const shown = useRef({ wanted, place: wanted }); // the place, once it is resolved
+  const takesFocus = useRef(false); // it was chosen by key or click
+  const page = useRef(/** @type {HTMLElement | null} */ (null));
+  documents.refresh();
+  groups.refresh();
+  if (shown.current.wanted !== wanted) shown.current = { wanted, place: wanted };
+  const place = documents.resolve(shown.current.place);
+  shown.current.place = place;
+  useLayoutEffect(() => {
+    if (takesFocus.current) page.current?.focus({ preventScroll: true });
+    takesFocus.current = false;
+  }, [wanted]);
+  /** @param {Place} to */
+  const go = (to) => {
+    takesFocus.current = true;
+    trail.explore(to);
+  };
   /**
    * Escape leads one step up: from a guard or a tree to its function, from there to the list.
    * @param {KeyboardEvent} event
    */
-  onKey(event) {
+  const onKey = (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    const { place } = this;
-    if (place.guard !== undefined || place.tree !== undefined) this.go({ function: place.function });
-    else this.focus('.cdiag-function[tabindex="0"]');
-  }
+    /** @type {HTMLElement | null | undefined} */
+    const stop = page.current?.parentElement?.querySelector('.cdiag-function[tabindex="0"]');
+    if (place.guard !== undefined || place.tree !== undefined) go({ function: place.function });
+    else stop?.focus({ preventScroll: true });
+  };
+  const found = documents.byId(place.function);
+  return html`
+    <${PageBar} title="Guard failures" status=${describeStatus(store)} trail=${trail}>
+      <${SearchField} label="search functions and guards" value=${query} onInput=${setQuery} />
+    <//>
+    <div class="cdiag-explore">
+      <${FunctionList} ranked=${documents.ranked} open=${place.function} query=${query} onOpen=${(/** @type {number} */ id) => go({ function: id })} />
+      <div class="cdiag-page" tabindex="-1" key=${JSON.stringify(place)} ref=${page} onKeyDown=${onKey}>
+        ${found && place.function !== undefined
+          ? html`<${Page} context=${{ id: place.function, found, store, documents, start: groups.start, go }} place=${place} />`
+          : html`<p class="cdiag-quiet">${documents.ranked.length ? UNKNOWN : "nothing compiled so far"}</p>`}
+      </div>
+    </div>`;
+}
+
+/** @param {Store} store */
+function describeStatus({ observed, problem, meta }) {
+  if (problem) return problem;
+  if (observed.recompiles === false) return "recompiles were not collected: see the dashboard's sources";
+  return meta.detail === "lean" ? LEAN : "";
 }
 
 /**

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
-import { splitQuery } from "../core/query.js";
+import { splitQuery } from "../core/search.js";
 import { html } from "../core/view.js";
 
 /** @typedef {[id: number, document: FunctionDocument][]} Ranked */

@@ -3,7 +3,7 @@ import { useMemo, useState } from "../vendor/hooks.js";
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatMicroseconds, formatSeconds } from "../core/format.js";
-import { splitQuery } from "../core/query.js";
+import { SearchField, splitQuery } from "../core/search.js";
 import { html } from "../core/view.js";
 import { PageHead } from "./explorer-blocks.js";
 import { diffNumbers } from "./sequence-diff.js";
@@ -38,8 +38,7 @@ export function GuardTreePage({ context, tree: id, other: otherId }) {
       <${Chooser} context=${context} tree=${id} other=${otherId} />
       ${other !== null && html`
         <button type="button" class="cdiag-button" onClick=${() => setShowsAll(!showsAll)}>${showsAll ? "only differences" : "all lines"}</button>`}
-      <input type="search" class="cdiag-search" placeholder="search these guards" aria-label="search these guards" spellcheck=${false}
-        value=${query} onInput=${(/** @type {Event} */ event) => setQuery(/** @type {HTMLInputElement} */ (targetOf(event)).value)} />
+      <${SearchField} label="search these guards" value=${query} onInput=${setQuery} />
       <span class="cdiag-dim">${describe(lines, terms.length ? hits : null, otherId !== undefined)}</span>
     </div>
     <div class="cdiag-tree" tabindex="0" role="region" aria-label="guard tree">

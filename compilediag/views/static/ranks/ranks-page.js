@@ -1,7 +1,7 @@
 // The page of a job's ranks: where they first differ, each rank, each compile over all of them, stragglers first.
 import { Bar, Dim, joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
-import { PageBar, SidePage } from "../core/side-page.js";
+import { PageBar } from "../core/page.js";
 import { html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
 import { Difference, GraphRows, GroupRows } from "./rank-rows.js";
@@ -14,39 +14,27 @@ const LOADED = "the other tables have the rows of the first rank of each group; 
 const GROUP_HEADS = ["ranks", "of the job", "compiles", "recompiles", "graph breaks", "median", "slowest"];
 const HEADS = ["compile", "line", "ranks", "slowest", "median", "behind", "one run, estimated", "differs"];
 
-export class RanksPage extends SidePage {
-  /**
-   * @param {HTMLElement} root
-   * @param {Store} store
-   * @param {Trail} trail
-   */
-  constructor(root, store, trail) {
-    super(root, store, trail, "cdiag-ranks", "ranks");
-  }
-
-  describe() {
-    const { ranks } = this.store;
-    const recompiles = this.store.table("recompiles");
-    /** @param {Place} place */
-    const go = (place) => this.trail.go({ page: "explorer", ...place });
-    return html`
-      <${PageBar} title="Ranks" trail=${this.trail} status=${ranks ? formatAmount(ranks.count, "rank") : "this session has fewer than two ranks"} />
-      <div class="cdiag-page" tabindex="-1">
-        ${ranks && html`
-          <${Section} name="differences" heading="Where they first differ">
-            ${ranks.differences.length === 0 ? html`<p>${SAME}</p>` : html`
-              <ol class="cdiag-differences">
-                ${ranks.differences.map((one, at) => {
-                  const event = one.evidence.find((id) => recompiles.byId(id) !== null);
-                  return html`<${Difference} difference=${one} isFirst=${at === 0} explore=${event === undefined ? null : () => go({ event })} />`;
-                })}
-              </ol>`}
-          <//>
-          ${ranks.group_count < ranks.count && html`<${Groups} ranks=${ranks} />`}
-          <${RankBars} ranks=${ranks} />
-          <${Graphs} ranks=${ranks} />`}
-      </div>`;
-  }
+/** @param {{store: Store, trail: Trail}} props */
+export function RanksPage({ store, trail }) {
+  const { ranks } = store;
+  const recompiles = store.table("recompiles");
+  return html`
+    <${PageBar} title="Ranks" trail=${trail} status=${ranks ? formatAmount(ranks.count, "rank") : "this session has fewer than two ranks"} />
+    <div class="cdiag-page" tabindex="-1">
+      ${ranks && html`
+        <${Section} name="differences" heading="Where they first differ">
+          ${ranks.differences.length === 0 ? html`<p>${SAME}</p>` : html`
+            <ol class="cdiag-differences">
+              ${ranks.differences.map((one, at) => {
+                const event = one.evidence.find((id) => recompiles.byId(id) !== null);
+                return html`<${Difference} difference=${one} isFirst=${at === 0} explore=${event === undefined ? null : () => trail.explore({ event })} />`;
+              })}
+            </ol>`}
+        <//>
+        ${ranks.group_count < ranks.count && html`<${Groups} ranks=${ranks} />`}
+        <${RankBars} ranks=${ranks} />
+        <${Graphs} ranks=${ranks} />`}
+    </div>`;
 }
 
 /** @param {{ranks: Ranks}} props */

@@ -1,7 +1,7 @@
 // The page of models that vLLM compiles: each part with its configuration, and its pieces for each range of sizes.
 import { Dim, drawSome, Facts, joinKnown, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "../core/format.js";
-import { PageBar, SidePage } from "../core/side-page.js";
+import { PageBar } from "../core/page.js";
 import { html } from "../core/view.js";
 import { Artifact } from "../details/artifact-view.js";
 
@@ -23,26 +23,15 @@ const FACTS = [
   ["dynamic shapes", "dynamic_shapes"],
 ];
 
-export class VllmPage extends SidePage {
-  /**
-   * @param {HTMLElement} root
-   * @param {Store} store
-   * @param {Trail} trail
-   */
-  constructor(root, store, trail) {
-    super(root, store, trail, "cdiag-vllm", "vLLM");
-  }
-
-  describe() {
-    const { vllm, texts } = this.store;
-    const rest = vllm ? vllm.count - vllm.parts.length : 0;
-    return html`
-      <${PageBar} title="vLLM" trail=${this.trail} status=${vllm ? formatAmount(vllm.compiles, "compile") : "vLLM compiled nothing in this session"} />
-      <div class="cdiag-page" tabindex="-1">
-        ${vllm && html`<${Dim}>${WHAT}<//>${vllm.parts.map((part) => html`<${Part} part=${part} texts=${texts} />`)}`}
-        ${rest > 0 && html`<${Dim}>and ${formatCount(rest)} more<//>`}
-      </div>`;
-  }
+/** @param {{store: Store, trail: Trail}} props */
+export function VllmPage({ store: { vllm, texts }, trail }) {
+  const rest = vllm ? vllm.count - vllm.parts.length : 0;
+  return html`
+    <${PageBar} title="vLLM" trail=${trail} status=${vllm ? formatAmount(vllm.compiles, "compile") : "vLLM compiled nothing in this session"} />
+    <div class="cdiag-page" tabindex="-1">
+      ${vllm && html`<${Dim}>${WHAT}<//>${vllm.parts.map((part) => html`<${Part} part=${part} texts=${texts} />`)}`}
+      ${rest > 0 && html`<${Dim}>and ${formatCount(rest)} more<//>`}
+    </div>`;
 }
 
 /** @param {{part: VllmPart, texts: Map<number, StoredText>}} props */

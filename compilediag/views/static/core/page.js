@@ -1,33 +1,35 @@
-// What the pages beside the dashboard share: a bar with the way back, a scrolled body, one drawing per frame.
+// What all pages share: the theme, the explanations on hover, and one drawing per frame; and the bar above a page beside
+// the dashboard, with the way back.
 import { make } from "./dom.js";
 import { Hints } from "./hints.js";
 import { followTheme } from "./theme.js";
 import { draw, html } from "./view.js";
 
-export class SidePage {
+/** @typedef {(props: {store: Store, trail: Trail, place: Place}) => ComponentChild} View what a page shows */
+
+/** A page that is one component. */
+export class Page {
   /**
-   * A subclass describes itself in `describe()`; `name` is its class.
    * @param {HTMLElement} root
    * @param {Store} store
    * @param {Trail} trail
-   * @param {string} name
-   * @param {string} label for screen readers
+   * @param {View} [View] missing for a page that draws itself
    */
-  constructor(root, store, trail, name, label) {
+  constructor(root, store, trail, View) {
     this.root = root;
     this.store = store;
     this.trail = trail;
-    /** @type {number | null} */
+    this.View = View;
+    /** @type {Place} */
+    this.place = {};
+    /** @type {number | null} the frame that will paint */
     this.painting = null;
-    root.classList.add("cdiag", name);
-    root.setAttribute("role", "region");
-    root.setAttribute("aria-label", label);
-    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     this.view = make("div", "cdiag-view");
     root.replaceChildren(this.view);
     this.hints = new Hints(root);
-    this.unfollow = followTheme(root, () => {});
-    this.listener = () => this.planPaint();
+    this.unfollow = followTheme(root, () => this.onTheme());
+    /** @param {boolean} isUrgent */
+    this.listener = (isUrgent) => this.planPaint(isUrgent);
   }
 
   destroy() {
@@ -38,20 +40,25 @@ export class SidePage {
     draw(this.view, null);
   }
 
-  planPaint() {
+  /** The colors have changed; only what is drawn on a canvas has to be drawn again. */
+  onTheme() {}
+
+  /** @param {boolean} _isUrgent whether a person waits for it */
+  planPaint(_isUrgent) {
     this.painting ??= requestAnimationFrame(() => this.paint());
   }
 
   /** Draws the page, and notes which patch it shows. */
   paint() {
     this.painting = null;
-    draw(this.view, this.describe());
+    draw(this.view, html`<${this.View} store=${this.store} trail=${this.trail} place=${this.place} />`);
     this.root.dataset.seq = String(this.store.seq ?? "");
   }
 
-  /** @returns {ComponentChild} */
-  describe() {
-    return null;
+  /** @param {Place} place */
+  goTo(place) {
+    this.place = place;
+    this.paint();
   }
 }
 
