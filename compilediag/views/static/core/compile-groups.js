@@ -16,7 +16,7 @@ export class CompileGroups {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** @type {Map<string, {table: Table<any>, version: number, rows: Map<string, Cells[]>}>} table name -> its index */
+    /** @type {Map<string, {table: Table<any>, version: number, rows: Map<string | null, Cells[]>}>} table name -> its index */
     this.indexes = new Map();
     /** @type {Map<string, CompiledFunction>} */
     this.functions = new Map();
@@ -91,26 +91,10 @@ export class CompileGroups {
 
   /** @param {Table<any>} table */
   indexRows(table) {
-    /** @type {Map<string, Cells[]>} */
-    const rows = new Map();
-    for (const row of table.rows) {
-      const key = this.keyOf(table, row);
-      if (key === null) continue;
-      const found = rows.get(key);
-      if (found) found.push(row);
-      else rows.set(key, [row]);
-    }
+    const rows = Map.groupBy(table.rows, (row) => this.keyOf(table, row));
     rows.forEach((found) => found.sort((a, b) => table.get(a, "time") - table.get(b, "time")));
     return rows;
   }
-}
-
-/**
- * The key of a compile in flight, which has no row of its own yet.
- * @param {RunningCompile} flight
- */
-export function keyOfFlight(flight) {
-  return flight.compile_key ?? null;
 }
 
 /**

@@ -1,6 +1,6 @@
 // What an offline page carries: an element to draw in, and its data.
 
-const TOO_OLD = "This file needs Chrome or Edge 80, Firefox 113 or Safari 16.4, or a later version of them.";
+const TOO_OLD = "This file needs Chrome or Edge 117, Firefox 119 or Safari 17.4, or a later version of them.";
 
 /** @param {string} id */
 function findElement(id) {
@@ -15,7 +15,7 @@ function findElement(id) {
  */
 export async function openPage(show) {
   const root = findElement("cdiag-report");
-  if (typeof DecompressionStream === "undefined") root.textContent = TOO_OLD;
+  if (!Map.groupBy) root.textContent = TOO_OLD;
   else show(root, JSON.parse(await inflateText(findElement("cdiag-data").textContent ?? "")));
 }
 

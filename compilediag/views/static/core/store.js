@@ -7,8 +7,8 @@ const SILENCE_MS = 8000; // the kernel sends something every two seconds while i
 const SEARCHED_CHARS = 500; // characters of one value that the search sees
 /** @type {(keyof Patch & ("meta" | "totals" | "observed" | "feeds" | "made_of"))[]} */
 const MERGED = ["meta", "totals", "observed", "feeds", "made_of"];
-/** @type {(keyof Patch & ("findings" | "plan" | "examples" | "torch_docs" | "ranks" | "vllm" | "panels"))[]} */
-const GROWING = ["findings", "plan", "examples", "torch_docs", "ranks", "vllm", "panels"];
+/** @type {(keyof Patch & ("now" | "findings" | "plan" | "examples" | "torch_docs" | "ranks" | "vllm" | "panels"))[]} */
+const REPLACED = ["now", "findings", "plan", "examples", "torch_docs", "ranks", "vllm", "panels"];
 
 /**
  * Rows of one kind of event, in order of arrival; the event id, the first column, is their key.
@@ -141,6 +141,11 @@ export class Store {
     /** @type {number | null} */
     this.seq = null;
     this.part = Infinity;
+    this.forget();
+  }
+
+  /** Begins a session: all of this comes in patches. */
+  forget() {
     /** @type {Partial<Meta>} */
     this.meta = {};
     /** @type {Record<string, any>} */
@@ -153,8 +158,6 @@ export class Store {
     this.made_of = {};
     /** @type {RunningCompile[]} */
     this.now = [];
-    /** @type {Record<string, any>} the parts that deltas change, as they came last */
-    this.latest = {};
     /** @type {Finding[]} */
     this.findings = [];
     /** @type {Plan | null} */
@@ -162,7 +165,7 @@ export class Store {
     /** @type {Record<string, Example>} rule -> its example */
     this.examples = {};
     /** @type {Record<string, Link>} rule -> the page of torch's documentation about it */
-    this.torchDocs = {};
+    this.torch_docs = {};
     /** @type {Ranks | null} of a session with two ranks or more */
     this.ranks = null;
     /** @type {VllmParts | null} of a session in which vLLM compiled */
@@ -173,12 +176,6 @@ export class Store {
     this.tables = new Map();
     /** @type {Map<number, StoredText>} */
     this.texts = new Map();
-  }
-
-  forget() {
-    Object.assign(this, { meta: {}, totals: {}, observed: {}, feeds: {}, made_of: {}, plan: null, ranks: null });
-    Object.assign(this, { vllm: null, now: [], findings: [], panels: [], tables: new Map(), texts: new Map() });
-    this.latest = {};
   }
 
   /**
@@ -270,14 +267,13 @@ export class Store {
   complete(patch) {
     const whole = { ...patch, rows: { ...patch.rows } };
     for (const [name, delta] of Object.entries(this.catchingUp ? {} : patch.changes ?? {})) {
-      Object.assign(whole, { [name]: applyDelta(this.latest[name], delta) });
+      Object.assign(whole, { [name]: applyDelta(/** @type {Record<string, any>} */ (this)[name], delta) });
     }
     const known = this.table("functions");
     const documents = this.catchingUp ? [] : patch.documents ?? [];
     /** @type {Cells[]} */
     const rows = documents.map(([id, delta]) => [id, applyDelta(known.byId(id)?.[1], delta)]);
     if (rows.length) whole.rows.functions = [...(whole.rows.functions ?? []), ...rows];
-    for (const name of GROWING) if (whole[name] !== undefined) this.latest[name] = whole[name];
     return whole;
   }
 
@@ -285,15 +281,10 @@ export class Store {
   merge(given) {
     const patch = this.complete(given);
     for (const key of MERGED) Object.assign(this[key], patch[key]);
+    for (const key of REPLACED) if (patch[key] !== undefined) Object.assign(this, { [key]: patch[key] });
     // A thread that builds kernels for a compile has neither its id nor its function; the compile has its own line.
-    if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
-    if (patch.findings) this.findings = patch.findings;
-    if (patch.examples) this.examples = patch.examples;
-    if (patch.torch_docs) this.torchDocs = patch.torch_docs;
-    if (patch.plan !== undefined) this.plan = patch.plan;
-    if (patch.ranks) this.ranks = patch.ranks;
-    if (patch.vllm) this.vllm = patch.vllm;
-    if (patch.panels) this.setPanels(patch.panels);
+    this.now = this.now.filter((flight) => flight.compile_id ?? flight.function);
+    if (patch.panels) this.fillPanels();
     for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
     for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);
     // Ids come in order, so a text that another one repeats is already here.
@@ -302,13 +293,9 @@ export class Store {
     }
   }
 
-  /**
-   * Replaces the tables of plug-ins. Their rows have no event ids, so they are numbered below zero.
-   * @param {Panel[]} panels
-   */
-  setPanels(panels) {
-    this.panels = panels;
-    for (const panel of panels) {
+  /** Replaces the tables of plug-ins. Their rows have no event ids, so they are numbered below zero. */
+  fillPanels() {
+    for (const panel of this.panels) {
       const table = this.table(panel.name);
       table.clear();
       table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: i ? "text" : "id", doc: "" })));

@@ -1,6 +1,5 @@
 // Says that a long compile has ended to a reader who looks elsewhere: a notification if the browser allows it, else a sign
 // in the title of the browser's tab. Off until the reader asks for it.
-import { keyOfFlight } from "../core/compile-groups.js";
 import { formatFunction, formatSeconds } from "../core/format.js";
 import { recall, remember } from "../core/memory.js";
 /** @import { Command } from "../core/menu.js" */
@@ -38,7 +37,7 @@ export class EndNotice {
 
   /** Looks which compiles have ended. */
   follow() {
-    const now = new Map(this.store.now.map((flight) => [keyOfFlight(flight) ?? "", flight]));
+    const now = new Map(this.store.now.map((flight) => [flight.compile_key ?? "", flight]));
     for (const [key, flight] of this.before) if (!now.has(key)) this.noteEnd(flight);
     this.before = now;
   }

@@ -16,13 +16,8 @@ const VALUES = 20; // values that the tooltip lists
  * @param {Finding[]} findings
  */
 export function listFindings(findings) {
-  /** @type {Map<string, Finding[]>} */
-  const alike = new Map();
-  for (const finding of findings.filter(({ step, is_cost }) => step === null && !is_cost)) {
-    const key = `${finding.rule}\n${finding.suggestion}\n${finding.is_expected}`;
-    alike.set(key, [...(alike.get(key) ?? []), finding]);
-  }
-  return [...alike.values()];
+  const listed = findings.filter(({ step, is_cost }) => step === null && !is_cost);
+  return [...Map.groupBy(listed, ({ rule, suggestion, is_expected }) => `${rule}\n${suggestion}\n${is_expected}`).values()];
 }
 
 /**
@@ -89,7 +84,7 @@ function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
   const all = others.length ? { ...finding, evidence: findings.flatMap(({ evidence }) => evidence) } : finding;
   const seconds = findings.reduce((sum, each) => sum + each.seconds_recoverable, 0);
   const event = finding.evidence.find((id) => store.table("recompiles").byId(id));
-  const docs = store.torchDocs[finding.rule];
+  const docs = store.torch_docs[finding.rule];
   return html`<li class=${isLater ? "is-later" : ""}>
     <${Title} finding=${finding} picked=${picked} onPick=${() => onPick(all)}>
       ${number > 0 && html`<span class="cdiag-rank">${formatCount(number)}</span>`} <${FindingMark} finding=${finding} />

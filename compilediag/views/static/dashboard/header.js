@@ -1,5 +1,4 @@
 // The head of the page, one row in every state: what compiles now, or how the run went; the search and what can be done.
-import { keyOfFlight } from "../core/compile-groups.js";
 import { formatAmount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { Menu } from "../core/menu.js";
@@ -164,7 +163,7 @@ function What({ flight, change }) {
  * @param {RunningCompile} flight
  */
 function findChange(groups, flight) {
-  const key = keyOfFlight(flight);
+  const key = flight.compile_key;
   const row = key === null ? undefined : groups.members("recompiles", key)[0];
   return row ? joinChange(readChange(groups.store.table("recompiles").reader(row))) : null;
 }

@@ -26,12 +26,6 @@ function stageOf(name) {
  * @returns {[string, Row[]][]}
  */
 export function groupByStage(rows, nameOf) {
-  /** @type {Map<number, Row[]>} */
-  const stages = new Map();
-  for (const row of rows) {
-    const stage = stageOf(nameOf(row));
-    stages.set(stage, [...(stages.get(stage) ?? []), row]);
-  }
-  const order = [...stages].sort(([a], [b]) => a - b);
+  const order = [...Map.groupBy(rows, (row) => stageOf(nameOf(row)))].sort(([a], [b]) => a - b);
   return order.map(([stage, found]) => [STAGES[stage]?.[0] ?? OTHERS, found]);
 }

@@ -2,7 +2,6 @@
 import { Dim, drawSome, Facts, Section } from "../core/blocks.js";
 import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
 import { Copy } from "../core/clipboard.js";
-import { keyOfFlight } from "../core/compile-groups.js";
 import { make, setShown } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
 import { writeLink } from "../core/place.js";
@@ -151,7 +150,7 @@ export class DetailPane {
     const rows = new Map(MEMBERS.map((name) => [name, this.groups.members(name, key)]));
     const [compiles, refused] = [rows.get("compiles") ?? [], rows.get("refused_calls") ?? []];
     const owner = this.groups.functionOf(key);
-    const flight = this.store.now.find((candidate) => keyOfFlight(candidate) === key);
+    const flight = this.store.now.find((candidate) => candidate.compile_key === key);
     const [table, first] = [...rows].find(([, list]) => list.length) ?? ["compiles", []];
     const id = first.length ? this.store.table(compiles.length ? "compiles" : table).get(compiles[0] ?? first[0], "compile_id") : null;
     const by = refused.length ? this.store.table("refused_calls").get(refused[0], "refused_by") : null; // a stance is of no function

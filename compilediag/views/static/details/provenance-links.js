@@ -51,13 +51,7 @@ export function findTracedGraphs(artifacts) {
  * @param {string[]} lines
  */
 function findNodeLines(lines) {
-  /** @type {Map<string, number[]>} */
-  const found = new Map();
-  lines.forEach((line, i) => {
-    const name = NODE.exec(line)?.[1];
-    if (name) found.set(name, [...(found.get(name) ?? []), i]);
-  });
-  return found;
+  return Map.groupBy(lines.keys(), (i) => NODE.exec(lines[i])?.[1]);
 }
 
 /**

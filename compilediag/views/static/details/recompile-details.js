@@ -63,12 +63,7 @@ function Change({ get }) {
  * @param {{readers: Get<GuardFailuresRow>[]}} props
  */
 export function GuardFailures({ readers }) {
-  /** @type {Map<string, Get<GuardFailuresRow>[]>} */
-  const entries = new Map();
-  for (const get of readers) {
-    const entry = get("entry_compile_key") ?? get("entry_compile_id") ?? "?";
-    entries.set(entry, [...(entries.get(entry) ?? []), get]);
-  }
+  const entries = Map.groupBy(readers, (get) => get("entry_compile_key") ?? get("entry_compile_id") ?? "?");
   return [...entries].map(([key, failures]) => html`
     <div class="cdiag-entry" key=${key}>
       <h4>entry ${failures[0]("entry_compile_id") ?? "?"}: ${formatAmount(failures.length, "guard fails", "guards fail")}</h4>

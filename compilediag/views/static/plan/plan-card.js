@@ -42,9 +42,9 @@ export class PlanCard {
   }
 
   paint() {
-    const { plan, search, canSearch, isFrozen, meta, examples, torchDocs } = this.store;
+    const { plan, search, canSearch, isFrozen, meta, examples, torch_docs } = this.store;
     const live = this.store.isLive();
-    const inputs = [plan, live, search, canSearch, meta.stopped_ms, examples, torchDocs, this.picked, this.changes, this.trial.changes];
+    const inputs = [plan, live, search, canSearch, meta.stopped_ms, examples, torch_docs, this.picked, this.changes, this.trial.changes];
     if (inputs.every((part, i) => part === this.drawn[i])) return;
     this.drawn = inputs;
     setShown(this.node, plan !== null);

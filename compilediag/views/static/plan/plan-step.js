@@ -82,7 +82,7 @@ function StepBody({ card, plan, step, number }) {
   const { store, actions } = card;
   const { rule, why, what, saving, alternatives, evidence, proof } = step;
   const label = `step ${formatCount(number)}, ${oneLine(step.place, WIDEST)}`;
-  const docs = store.torchDocs[rule];
+  const docs = store.torch_docs[rule];
   const isKnown = evidence.some((id) => store.table("recompiles").byId(id) !== null);
   // The recompiles at which a guard of this step failed first, then the others at which one failed.
   const own = [...store.findings.filter((finding) => finding.step === number).flatMap((finding) => finding.evidence), ...evidence];

@@ -76,12 +76,8 @@ export function GraphRows({ row, ranks: { shown, count } }) {
  * @param {{row: RankGraph, shown: number[]}} props
  */
 function DetailRow({ row, shown }) {
-  /** @type {Map<string, number[]>} what a rank has -> the ranks that have just that */
-  const groups = new Map();
-  row.cells.forEach((cell, at) => {
-    const text = cell === null ? "did not compile it" : describeCell(cell);
-    groups.set(text, [...(groups.get(text) ?? []), shown[at]]);
-  });
+  const texts = row.cells.map((cell) => (cell === null ? "did not compile it" : describeCell(cell)));
+  const groups = Map.groupBy(shown, (_, at) => texts[at]);
   return html`
     <tr>
       <td class="cdiag-rank-detail" colspan="8">

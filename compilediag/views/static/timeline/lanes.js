@@ -1,6 +1,6 @@
 // What the timeline draws: a lane per function, made from the tables. No element is touched here.
 import { lookUp } from "../core/format.js";
-import { describeFunction, keyOfFlight } from "../core/compile-groups.js";
+import { describeFunction } from "../core/compile-groups.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
 /** @import { CompiledFunction } from "../core/compile-groups.js" */
 /** @import { Range } from "./ranges.js" */
@@ -169,7 +169,7 @@ export class TimelineLanes {
   addFlights(flights) {
     for (const flight of flights) {
       const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line));
-      const key = keyOfFlight(flight);
+      const key = flight.compile_key;
       const [start, isRecompile] = [flight.started_ms, this.recompiles.find(key) !== null];
       const isBackward = flight.trigger === "lazy_backward";
       lane.bars.push({ start, end: Infinity, row: null, flight, key, isRecompile, isBackward, isFailed: false, lane });
