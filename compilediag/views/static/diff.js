@@ -86,7 +86,7 @@ function showDiff(root, { names, totals, gaps, panels }) {
     table.setNote(shown.length ? null : "nothing matches", false);
   };
   new Hints(root);
-  followTheme(root, () => {});
+  followTheme(root, undefined, () => {});
   paint();
 }
 

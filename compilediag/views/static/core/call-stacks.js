@@ -1,6 +1,7 @@
 // Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
 import { useState } from "../vendor/hooks.js";
 import { formatAmount, formatFunction, formatPlace } from "./format.js";
+import { Inputs } from "./inputs.js";
 import { html } from "./view.js";
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
@@ -39,9 +40,7 @@ export class CallStacks {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** @type {Table<"stacks"> | null} */
-    this.table = null;
-    this.version = -1;
+    this.inputs = new Inputs();
     /** @type {Map<string, Frame>} */
     this.frames = new Map();
     /** @type {Map<string, Frame[]>} key -> the frames of that stack */
@@ -50,9 +49,7 @@ export class CallStacks {
 
   refresh() {
     const table = this.store.table("stacks");
-    if (this.table === table && this.version === table.version) return;
-    this.table = table;
-    this.version = table.version;
+    if (!this.inputs.haveChanged(table, table.version)) return;
     this.frames.clear();
     this.known.clear();
     for (const row of table.rows) {

@@ -1,5 +1,5 @@
 // Colors Python and C++ as Inductor writes them: keywords, numbers, strings and comments.
-import { make } from "./dom.js";
+import { html } from "./view.js";
 
 const PYTHON = "False None True and as assert async await break class continue def del elif else except finally for from "
   + "global if import in is lambda nonlocal not or pass raise return try while with yield";
@@ -41,21 +41,21 @@ export class CodeHighlighter {
   }
 
   /**
-   * The pieces of one line, strings and elements.
+   * The pieces of one line.
    * @param {string} text
    */
   colorLine(text) {
     const quotes = text.split(KERNEL).length - 1;
     const language = this.kernel ?? "python";
     if (quotes % 2 === 1) this.kernel = this.kernel === null ? (IS_CPP.test(text) ? "cpp" : "python") : null;
-    /** @type {(string | HTMLElement)[]} */
+    /** @type {ComponentChild[]} */
     const pieces = [];
     let from = 0;
     for (const found of text.matchAll(LANGUAGES[quotes ? "python" : language])) {
       const kinds = Object.entries(found.groups ?? {});
       const kind = kinds.find(([, part]) => part !== undefined)?.[0] ?? "word";
       if (found.index > from) pieces.push(text.slice(from, found.index));
-      pieces.push(make("span", `is-${kind}`, found[0]));
+      pieces.push(html`<span class="is-${kind}">${found[0]}</span>`);
       from = found.index + found[0].length;
     }
     if (from < text.length) pieces.push(text.slice(from));

@@ -5,22 +5,12 @@ import { CodeHighlighter } from "./code-highlight.js";
 import { html } from "./view.js";
 
 /**
- * A line of Python in colors; the language of a line can depend on those before it.
- * @param {CodeHighlighter} highlighter
- * @param {string} text
- */
-export function colorLine(highlighter, text) {
-  const pieces = highlighter.colorLine(text);
-  return pieces.map((piece) => (typeof piece === "string" ? piece : html`<span class=${piece.className}>${piece.textContent}</span>`));
-}
-
-/**
  * Lines of Python with a button that copies them.
  * @param {{code: string, hint: string}} props
  */
 export function Code({ code, hint }) {
   const highlighter = new CodeHighlighter();
-  const lines = code.split("\n").map((line, i) => html`${i ? "\n" : ""}${colorLine(highlighter, line)}`);
+  const lines = code.split("\n").map((line, i) => html`${i ? "\n" : ""}${highlighter.colorLine(line)}`);
   return html`<div class="cdiag-code-block"><pre class="cdiag-snippet">${lines}</pre><${Copy} text=${code} hint=${hint} kind="is-small" /></div>`;
 }
 
@@ -41,7 +31,7 @@ export function Diff({ lines, label }) {
         <span class="cdiag-diff-number">${mark === "-" || number === null ? "" : number}</span>
         <span>${step !== null && html`<span class="cdiag-step-number">${step}</span>`}</span>
         <span class="cdiag-diff-mark">${mark}</span>
-        <code>${colorLine(highlighter, text)}</code>
+        <code>${highlighter.colorLine(text)}</code>
       </div>`;
   });
   return html`<div class="cdiag-diff" role="region" aria-label=${label} tabindex="0">${rows}</div>`;

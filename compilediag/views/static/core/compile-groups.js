@@ -1,6 +1,7 @@
 // Which events belong to one compile, and which function it compiles. The key of a compile is a column of every table,
 // `compile_key`; torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
 import { formatFunction, splitFunction } from "./format.js";
+import { Inputs } from "./inputs.js";
 
 /**
  * @typedef {object} CompiledFunction
@@ -21,18 +22,13 @@ export class CompileGroups {
     /** @type {Map<string, CompiledFunction>} */
     this.functions = new Map();
     this.first = Infinity; // when the first compile began, Unix ms
-    this.shape = "";
-    /** @type {Map<string, Table<any>> | null} */
-    this.tables = null;
+    this.inputs = new Inputs();
   }
 
   /** Updates the functions of compiles; cheap when the tables have not changed. */
   refresh() {
     const tables = ["compiles", "recompiles", "refused_calls"].map((name) => this.store.table(name));
-    const shape = tables.map((table) => table.version).join(" ");
-    if (this.tables === this.store.tables && shape === this.shape) return;
-    this.tables = this.store.tables;
-    this.shape = shape;
+    if (!this.inputs.haveChanged(this.store.tables, ...tables.map((table) => table.version))) return;
     this.functions.clear();
     this.first = tables[0].rows.reduce((first, row) => Math.min(first, tables[0].get(row, "time")), Infinity);
     for (const table of tables) for (const row of table.rows) this.noteFunction(table, row);

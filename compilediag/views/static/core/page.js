@@ -27,16 +27,17 @@ export class Page {
     this.view = make("div", "cdiag-view");
     root.replaceChildren(this.view);
     this.hints = new Hints(root);
-    this.unfollow = followTheme(root, () => this.onTheme());
+    this.end = new AbortController(); // of what listens to something outside of the page
+    followTheme(root, this.end.signal, () => this.onTheme());
     /** @param {boolean} isUrgent */
     this.listener = (isUrgent) => this.planPaint(isUrgent);
   }
 
   destroy() {
+    this.end.abort();
     this.store.listeners.delete(this.listener);
     if (this.painting !== null) cancelAnimationFrame(this.painting);
     this.hints.destroy();
-    this.unfollow();
     draw(this.view, null);
   }
 

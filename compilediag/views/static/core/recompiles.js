@@ -1,5 +1,6 @@
 // What changed at each recompile, as bars, tables and details write it, and which steps of the plan remove it.
 import { formatCode, MISSING } from "./format.js";
+import { Inputs } from "./inputs.js";
 
 /** @typedef {{what: string, change: string | null}} Change `idx.shape[0]`, and `8 → 6` */
 
@@ -34,8 +35,7 @@ export class Recompiles {
   constructor(store, groups) {
     this.store = store;
     this.groups = groups;
-    /** @type {unknown[]} what the maps were made of */
-    this.made = [];
+    this.inputs = new Inputs(); // of the maps
     /** @type {Map<string | null, {row: Cells, number: number}>} key of a compile -> its row, and its place in time */
     this.byKey = new Map();
     /** @type {Map<number, number[]>} event id -> numbers of the steps of the plan that remove it */
@@ -44,10 +44,8 @@ export class Recompiles {
 
   refresh() {
     const { plan, tables } = this.store;
-    const made = [tables, this.table.version, plan];
-    if (made.every((each, i) => each === this.made[i])) return;
-    this.made = made;
     const { table } = this;
+    if (!this.inputs.haveChanged(tables, table.version, plan)) return;
     const { rows } = table;
     const isInOrder = rows.every((row, i) => i === 0 || table.get(rows[i - 1], "time") <= table.get(row, "time"));
     const inOrder = isInOrder ? rows : [...rows].sort((a, b) => table.get(a, "time") - table.get(b, "time"));

@@ -38,32 +38,26 @@ function themeBehind(root) {
 }
 
 /**
- * Keeps `data-theme` of the root up to date; returns a function that stops. `onChange` runs after each change of colors,
- * also where a host loads the style sheet of a theme after it has said its name: the root's background changes then,
- * and that is a transition (theme.css).
+ * Keeps `data-theme` of the root up to date until `signal` ends it. `onChange` runs after each change of colors, also where a
+ * host loads the style sheet of a theme after it has said its name: the root's background changes then, and that is a
+ * transition (theme.css).
  * @param {HTMLElement} root
+ * @param {AbortSignal | undefined} signal
  * @param {() => void} onChange
  */
-export function followTheme(root, onChange) {
+export function followTheme(root, signal, onChange) {
   const set = () => {
     root.dataset.theme = currentTheme(root);
     onChange();
     // JupyterLab hides its notebooks for this moment, and what is hidden has no size to paint in.
     if (!root.clientWidth) requestAnimationFrame(() => requestAnimationFrame(onChange));
   };
-  /** @param {TransitionEvent} event */
-  const setAfter = (event) => event.target === root && set();
-  const query = matchMedia("(prefers-color-scheme: dark)");
   const watcher = new MutationObserver(set);
   for (const node of [document.body, document.documentElement]) watcher.observe(node, { attributes: true });
-  query.addEventListener("change", set);
-  root.addEventListener("transitionend", setAfter);
+  signal?.addEventListener("abort", () => watcher.disconnect());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", set, { signal });
+  root.addEventListener("transitionend", (event) => event.target === root && set(), { signal });
   set();
-  return () => {
-    watcher.disconnect();
-    query.removeEventListener("change", set);
-    root.removeEventListener("transitionend", setAfter);
-  };
 }
 
 /**

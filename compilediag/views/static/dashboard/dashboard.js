@@ -5,7 +5,6 @@ import { make, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { Page } from "../core/page.js";
-import { followPrint } from "../core/print.js";
 import { Ago, Prose } from "../core/text.js";
 import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
@@ -105,7 +104,8 @@ export class Dashboard extends Page {
     this.isFull = store.isFrozen || this.memory.isFull;
     this.isWorthSaying = false;
     root.addEventListener("keydown", (event) => this.onKey(event));
-    this.unprint = followPrint(() => this.preparePrint(), () => this.endPrint());
+    addEventListener("beforeprint", () => this.preparePrint(), this.end);
+    addEventListener("afterprint", () => this.endPrint(), this.end);
     this.ticker = setInterval(() => this.tick(), LIVE_TICK_MS);
   }
 
@@ -114,7 +114,6 @@ export class Dashboard extends Page {
     clearInterval(this.ticker);
     if (this.rest !== null) clearTimeout(this.rest);
     [this.timeline, this.table, this.notice].forEach((part) => part.destroy());
-    this.unprint();
   }
 
   onTheme() {
@@ -361,12 +360,14 @@ export class Dashboard extends Page {
     this.screenTheme = this.root.dataset.theme;
     this.root.dataset.theme = "light";
     this.plan.setPrinting(true);
+    this.timeline.fillPaper();
     this.paper.fill();
   }
 
   endPrint() {
     this.root.dataset.theme = this.screenTheme;
     this.plan.setPrinting(false);
+    this.timeline.emptyPaper();
     this.paper.empty();
   }
 

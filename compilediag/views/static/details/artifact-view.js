@@ -1,6 +1,5 @@
 // The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
-import { colorLine } from "../core/code.js";
 import { CodeHighlighter, isCode } from "../core/code-highlight.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
@@ -94,5 +93,5 @@ function findEnd(text, begin, length) {
 function drawText(part, highlighter) {
   if (ADDRESS.test(part)) return html`<${Link} url=${part} title=${part} />`;
   if (!highlighter) return part;
-  return part.split("\n").map((line, at) => html`${at ? "\n" : ""}${colorLine(highlighter, line)}`);
+  return part.split("\n").map((line, at) => html`${at ? "\n" : ""}${highlighter.colorLine(line)}`);
 }

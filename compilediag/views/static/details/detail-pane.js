@@ -4,6 +4,7 @@ import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
 import { Copy } from "../core/clipboard.js";
 import { make, setShown } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
+import { Inputs } from "../core/inputs.js";
 import { writeLink } from "../core/place.js";
 import { Prose } from "../core/text.js";
 import { draw, html } from "../core/view.js";
@@ -75,8 +76,7 @@ export class DetailPane {
     /** @type {Target | null} */
     this.target = null;
     this.opened = 0; // how often, so that nothing of an earlier target stays open
-    /** @type {unknown[]} what was drawn last */
-    this.drawn = [];
+    this.inputs = new Inputs(); // of what was drawn last
     setShown(this.node, false);
   }
 
@@ -114,10 +114,7 @@ export class DetailPane {
   /** Draws it again if something was added since. */
   paint() {
     const { store, target } = this;
-    if (!target) return;
-    const inputs = [this.opened, store.seq, store.part, store.tables];
-    if (inputs.every((input, i) => input === this.drawn[i])) return;
-    this.drawn = inputs;
+    if (!target || !this.inputs.haveChanged(this.opened, store.seq, store.part, store.tables)) return;
     const { title, place, body, events } = this.describe(target);
     draw(this.node, html`
       <div class="cdiag-detail-head" key=${`head ${this.opened}`}>

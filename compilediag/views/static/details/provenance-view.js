@@ -1,6 +1,5 @@
 // What each line became: the graph before autograd, the graph after it and the generated code side by side.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
-import { colorLine } from "../core/code.js";
 import { CodeHighlighter } from "../core/code-highlight.js";
 import { make, setShown } from "../core/dom.js";
 import { formatPlace, lookUp } from "../core/format.js";
@@ -90,7 +89,7 @@ function Panes({ linked }) {
   const lit = chosen ? findLit(linked, chosen) : null;
   const colored = useMemo(() => Object.fromEntries(PANES.map(([pane]) => {
     const highlighter = new CodeHighlighter();
-    return [pane, texts[pane].map((line) => colorLine(highlighter, line))];
+    return [pane, texts[pane].map((line) => highlighter.colorLine(line))];
   })), [texts]);
   const panes = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {

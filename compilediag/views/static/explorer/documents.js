@@ -1,4 +1,5 @@
 // The documents that the kernel makes of each function, and the guard trees, put together again. Nothing is computed here.
+import { Inputs } from "../core/inputs.js";
 /** @import { GuardTree, PackedList, TreeLine } from "./document-types" */
 
 /** The guard trees of entries: lines that entries share are sent once, and a tree is runs of them. */
@@ -62,21 +63,15 @@ export class Documents {
     this.ranked = [];
     /** @type {Map<number, {packed: PackedDocument, document: FunctionDocument}>} */
     this.known = new Map();
-    this.version = -1;
-    /** @type {Table | null} */
-    this.functionTable = null;
-    /** @type {Table | null} */
-    this.treeTable = null;
+    this.treeInputs = new Inputs();
+    this.inputs = new Inputs(); // of the documents
   }
 
   refresh() {
     const [functions, trees] = [this.store.table("functions"), this.store.table("trees")];
-    if (this.treeTable !== trees) this.trees = new GuardTrees();
-    this.treeTable = trees;
+    if (this.treeInputs.haveChanged(trees)) this.trees = new GuardTrees();
     this.trees.add(trees.rows);
-    if (this.version === functions.version && this.functionTable === functions) return;
-    this.functionTable = functions;
-    this.version = functions.version;
+    if (!this.inputs.haveChanged(functions, functions.version)) return;
     const before = this.known;
     this.known = new Map(functions.rows.map(([id, packed]) => {
       const kept = before.get(id);

@@ -1,5 +1,6 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
 import { make, setShown } from "../core/dom.js";
+import { Inputs } from "../core/inputs.js";
 import { hasCells } from "../core/notebook-cell.js";
 import { draw, html } from "../core/view.js";
 import { PlanView } from "./plan-view.js";
@@ -25,8 +26,7 @@ export class PlanCard {
     this.store = store;
     this.actions = actions;
     this.trial = new Trial(store);
-    /** @type {unknown[]} what was drawn last */
-    this.drawn = [];
+    this.inputs = new Inputs(); // of what was drawn last
     /** @type {string | null} label of what is selected */
     this.picked = null;
     /** @type {Set<string>} keys of the open steps, and "change" */
@@ -44,9 +44,8 @@ export class PlanCard {
   paint() {
     const { plan, search, canSearch, isFrozen, meta, examples, torch_docs } = this.store;
     const live = this.store.isLive();
-    const inputs = [plan, live, search, canSearch, meta.stopped_ms, examples, torch_docs, this.picked, this.changes, this.trial.changes];
-    if (inputs.every((part, i) => part === this.drawn[i])) return;
-    this.drawn = inputs;
+    const own = [this.picked, this.changes, this.trial.changes];
+    if (!this.inputs.haveChanged(plan, live, search, canSearch, meta.stopped_ms, examples, torch_docs, ...own)) return;
     setShown(this.node, plan !== null);
     if (plan) draw(this.node, html`<${PlanView} card=${this} plan=${plan} isLive=${live} isFrozen=${isFrozen} />`);
   }

@@ -2,6 +2,7 @@
 import { countHostFrames, FrameLine, Frames } from "../core/call-stacks.js";
 import { make } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
+import { Inputs } from "../core/inputs.js";
 import { draw, html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
@@ -83,8 +84,7 @@ export class CallSiteTree {
     this.shown = null;
     this.node = make("div", "cdiag-where");
     this.repaint = () => {};
-    /** @type {unknown[] | null} what the trees were made of */
-    this.shape = null;
+    this.inputs = new Inputs(); // of the trees
   }
 
   /**
@@ -120,9 +120,8 @@ export class CallSiteTree {
     const [compiles, artifacts] = [this.store.table("compiles"), this.store.table("artifacts")];
     const versions = [compiles.version, artifacts.version, this.store.table("stacks").version];
     this.repaint = () => this.show(positions, filter, note);
-    const shape = [this.showsHost, compiles, ...versions, positions.length, filter.terms.join(" "), filter.evidence?.label, note];
-    if (this.shape && shape.every((item, i) => item === this.shape?.[i])) return;
-    this.shape = shape;
+    const search = [positions.length, filter.terms.join(" "), filter.evidence?.label];
+    if (!this.inputs.haveChanged(this.showsHost, compiles, ...versions, ...search, note)) return;
     this.hostFrames = 0;
     const others = filter.isActive ? [] : artifacts.rows.keys();
     const tree = buildTree(this.findEnds(compiles, positions, filter));

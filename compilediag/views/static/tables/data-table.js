@@ -3,12 +3,13 @@ import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
+import { Inputs } from "../core/inputs.js";
 import { fitColumns, WITH_BARS } from "./column-widths.js";
 import { makeContext, sortKey, tabName, writeCell } from "./columns.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
-/** @typedef {{node: HTMLElement, made: unknown[]}} RowElement an element, and what it was made of */
+/** @typedef {{node: HTMLElement, inputs: Inputs}} RowElement an element, and what it was made of */
 
 const ROW = 30; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
@@ -65,7 +66,7 @@ export class DataTable {
     this.active = 0; // index in order that holds the tab stop
     /** @type {number | null} */
     this.openId = null;
-    this.shape = "";
+    this.inputs = new Inputs(); // of the layout
     this.hadFocus = false;
     this.isMarked = false; // the active row is a hit of the search
     this.width = 0;
@@ -157,9 +158,8 @@ export class DataTable {
     const columns = this.columnsThatFit();
     const sort = this.currentSort();
     const size = Math.ceil(Math.log2(this.table.rows.length + 1)); // so that widths change rarely while rows come in
-    const shape = JSON.stringify([tabName(this.tab), columns.map((column) => column.label), sort, this.scroller.clientWidth, size]);
-    if (shape === this.shape) return;
-    this.shape = shape;
+    const labels = columns.map((column) => column.label);
+    if (!this.inputs.haveChanged(tabName(this.tab), ...labels, ...sort, this.scroller.clientWidth, size)) return;
     this.columns = columns;
     this.hadFocus = this.canvas.contains(document.activeElement);
     this.head.replaceChildren(...columns.map((column) => this.makeHeadCell(column, sort)));
@@ -282,9 +282,7 @@ export class DataTable {
     const row = this.table.rows[this.order[index]];
     const context = makeContext(this.table, row, this.recompiles);
     const element = this.elements.get(id) ?? this.makeRow(id);
-    const made = [row, context.owner?.lane, context.start, this.recompiles.made];
-    if (made.some((each, i) => each !== element.made[i])) {
-      element.made = made;
+    if (element.inputs.haveChanged(row, context.owner?.lane, context.start, this.recompiles.inputs.last)) {
       element.node.replaceChildren(...this.columns.map((column) => this.makeCell(column, context)));
     }
     const { node } = element;
@@ -300,8 +298,7 @@ export class DataTable {
     const node = make("div", "cdiag-row");
     node.setAttribute("role", "row");
     node.dataset.eventId = String(id);
-    /** @type {RowElement} */
-    const element = { node, made: [] };
+    const element = { node, inputs: new Inputs() };
     this.elements.set(id, element);
     this.canvas.append(node);
     return element;

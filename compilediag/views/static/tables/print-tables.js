@@ -1,5 +1,5 @@
 // What is printed: the tables that the reader chooses, with all of their rows; plan, findings and timeline are always.
-import { make, setShown } from "../core/dom.js";
+import { make } from "../core/dom.js";
 import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { draw, html } from "../core/view.js";
 import { makeContext, tabName, writeCell } from "./columns.js";
@@ -24,37 +24,25 @@ export class PrintTables {
     this.listTabs = listTabs;
     /** @type {Set<string>} names of the tabs that are printed */
     this.chosen = new Set(USUAL);
-    this.dialog = make("section", "cdiag-print-dialog");
+    this.dialog = make("dialog", "cdiag-print-dialog");
     this.dialog.setAttribute("aria-label", "print");
-    this.dialog.addEventListener("keydown", (event) => event.key === "Escape" && this.close(event));
+    this.dialog.addEventListener("keydown", (event) => event.stopPropagation()); // the page has keys of its own
     this.paper = make("div", "cdiag-paper");
-    /** @type {Element | null} */
-    this.opener = null;
-    setShown(this.dialog, false);
   }
 
   open() {
-    this.opener = document.activeElement;
     const tabs = this.listTabs().filter((tab) => !tab.view && this.rows.pass(tab).length > 0);
     const print = () => {
-      this.close();
+      this.dialog.close();
       globalThis.print();
     };
     draw(this.dialog, html`<h2>Tables to print</h2>
       <div class="cdiag-print-choices">${tabs.map((tab) => this.drawChoice(tab))}</div>
       <div class="cdiag-print-buttons">
         <button type="button" class="cdiag-button" onClick=${print}>Print</button>
-        <button type="button" class="cdiag-button" onClick=${() => this.close()}>Cancel</button>
+        <button type="button" class="cdiag-button" onClick=${() => this.dialog.close()}>Cancel</button>
       </div>`);
-    setShown(this.dialog, true);
-    this.dialog.querySelector("input")?.focus();
-  }
-
-  /** @param {Event} [event] */
-  close(event) {
-    event?.stopPropagation();
-    setShown(this.dialog, false);
-    if (this.opener instanceof HTMLElement) this.opener.focus({ preventScroll: true });
+    this.dialog.showModal();
   }
 
   /** @param {Tab} tab */

@@ -1,6 +1,7 @@
 // What the timeline draws: a lane per function, made from the tables. No element is touched here.
 import { lookUp } from "../core/format.js";
 import { describeFunction } from "../core/compile-groups.js";
+import { Inputs } from "../core/inputs.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
 /** @import { CompiledFunction } from "../core/compile-groups.js" */
 /** @import { Range } from "./ranges.js" */
@@ -63,9 +64,7 @@ export class TimelineLanes {
     this.store = store;
     this.groups = groups;
     this.recompiles = recompiles;
-    this.versions = "";
-    /** @type {Map<string, Table<any>> | null} */
-    this.tables = null;
+    this.inputs = new Inputs();
     /** @type {Lane[]} */
     this.list = [];
     /** @type {Map<string, Lane>} */
@@ -84,10 +83,8 @@ export class TimelineLanes {
   /** Rebuilds the lanes if their tables changed. */
   refresh() {
     const flights = this.store.isLive() ? this.store.now : [];
-    const versions = JSON.stringify([TABLES.map((name) => this.store.table(name).version), flights]);
-    if (versions === this.versions && this.tables === this.store.tables) return;
-    this.versions = versions;
-    this.tables = this.store.tables;
+    const versions = TABLES.map((name) => this.store.table(name).version);
+    if (!this.inputs.haveChanged(this.store.tables, ...versions, JSON.stringify(flights))) return;
     this.byFunction.clear();
     this.byCompile.clear();
     this.signs.clear();

@@ -1,5 +1,6 @@
 // What the timeline shows at this moment: which lanes, which stretch of time, and what is at a point. No element is
 // touched here; the state of a person's view is in timeline-state.js, the arithmetic of ranges in timeline-view.js.
+import { Inputs } from "../core/inputs.js";
 import { toX } from "./axis.js";
 import { makeLayout } from "./drawing.js";
 import { putLitFirst } from "./lanes.js";
@@ -46,8 +47,7 @@ export class TimelineModel {
     this.scale = new TimeScale({ from: 0, to: 0 }, []);
     this.bounds = makeBounds(0);
     this.now = 0;
-    /** @type {unknown[]} what `ordered` and `idle` were made of */
-    this.made = [];
+    this.inputs = new Inputs(); // of `ordered` and `idle`
   }
 
   /**
@@ -62,9 +62,7 @@ export class TimelineModel {
     // While it is live, a lane has room for what will be said of its recompiles.
     this.layout = makeLayout(width, lanes.signs.has("recompile") || this.store.isLive(), isStrip);
     this.now = this.store.kernelNow();
-    const made = [lanes.version, lanes.list, lit];
-    if (made.some((each, i) => each !== this.made[i])) {
-      this.made = made;
+    if (this.inputs.haveChanged(lanes.version, lanes.list, lit)) {
       this.ordered = putLitFirst(lanes.list, lit);
       this.idle = findIdle((visit) => lanes.eachSpan(visit), lanes.extent);
       const { key, start } = this.current ?? {}; // lanes are made anew

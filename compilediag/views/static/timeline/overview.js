@@ -2,6 +2,7 @@
 //
 // Drag the window to move it, its edges to make it larger or smaller, beside it to show another stretch.
 import { make, setShown } from "../core/dom.js";
+import { Inputs } from "../core/inputs.js";
 import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { clampRange, moveRange } from "./ranges.js";
 /** @import { TimelineLanes } from "./lanes.js" */
@@ -26,8 +27,7 @@ export class Overview {
     this.track = make("div", "cdiag-minimap-track", this.canvas, this.window);
     this.node = make("div", "cdiag-minimap", this.track);
     this.node.setAttribute("aria-hidden", "true"); // the keys of the timeline do the same
-    /** @type {unknown[]} */
-    this.drawn = [];
+    this.inputs = new Inputs(); // of the bars
     /** @type {Shown | null} */
     this.shown = null;
     /** @type {Grip | null} */
@@ -59,9 +59,8 @@ export class Overview {
     this.window.style.left = `${Math.min(left, wide - size)}px`;
     this.window.style.width = `${size}px`;
     // Bars do not change while the window moves, so they are not drawn again.
-    const drawn = [lanes.version, wide, bounds.to, view.scale.stretches.length, view.palette.surface, globalThis.devicePixelRatio];
-    if (drawn.every((each, i) => each === this.drawn[i])) return;
-    this.drawn = drawn;
+    const { scale, palette } = view;
+    if (!this.inputs.haveChanged(lanes.version, wide, bounds.to, scale.stretches.length, palette.surface, globalThis.devicePixelRatio)) return;
     const context = sizeCanvas(this.canvas, wide, HEIGHT);
     if (context) drawTimeline({ ...view, context, gutter: 0, width: wide, height: HEIGHT, scroll: 0, layout: LAYOUT }, [lanes.joined]);
   }

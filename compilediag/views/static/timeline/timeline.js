@@ -1,6 +1,7 @@
 // The timeline: its elements, and when they are painted. Whatever changes what it shows asks for one frame.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
+import { Inputs } from "../core/inputs.js";
 import { readPalette } from "../core/theme.js";
 import { draw, html } from "../core/view.js";
 import { toX } from "./axis.js";
@@ -45,12 +46,7 @@ export class Timeline {
     /** @type {Point | null} where the pointer rests */
     this.pointer = null;
     this.hasFocus = false;
-    /** @type {unknown[]} what the line above shows */
-    this.headShape = [];
-    /** @type {unknown[]} what the tooltip shows */
-    this.tipShape = [];
-    /** @type {unknown[]} what the table shows */
-    this.tableShape = [];
+    this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs() }; // of what they show
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.tableTimer = undefined;
     this.canvas = make("canvas", "cdiag-canvas");
@@ -82,18 +78,12 @@ export class Timeline {
     this.scroller.addEventListener("blur", () => this.setFocus(false));
     this.watcher = new ResizeObserver(() => this.paint());
     this.watcher.observe(this.scroller);
-    this.beforePrint = () => this.drawPieces();
-    this.afterPrint = () => this.pieces.replaceChildren();
-    addEventListener("beforeprint", this.beforePrint);
-    addEventListener("afterprint", this.afterPrint);
   }
 
   destroy() {
     this.watcher.disconnect();
     clearTimeout(this.tableTimer);
     if (this.painting !== null) cancelAnimationFrame(this.painting);
-    removeEventListener("beforeprint", this.beforePrint);
-    removeEventListener("afterprint", this.afterPrint);
   }
 
   /** @param {Set<string | null> | null} lit */
@@ -159,9 +149,8 @@ export class Timeline {
   paintHead() {
     const { model } = this;
     const { state, hiddenCount, ordered } = model;
-    const shape = [state.zoom === null, state.isFolded, state.isOpen, state.hasTable, state.hasKeys, this.lanes.version, model.idleSeconds, hiddenCount];
-    if (shape.every((each, i) => each === this.headShape[i])) return;
-    this.headShape = shape;
+    const switches = [state.zoom === null, state.isFolded, state.isOpen, state.hasTable, state.hasKeys];
+    if (!this.inputs.head.haveChanged(...switches, this.lanes.version, model.idleSeconds, hiddenCount)) return;
     draw(this.head, html`<${Head} model=${model} flip=${(/** @type {Switch} */ name) => this.flip(name)}
       showAll=${() => this.show(model.bounds, true)} />`);
     setShown(this.more, hiddenCount > 0);
@@ -179,10 +168,8 @@ export class Timeline {
   planTable() {
     const { model } = this;
     const { from, to } = model.range;
-    const shape = [model.state.hasTable, from, to, this.lanes.version];
-    if (this.tableTimer === undefined && shape.every((each, i) => each === this.tableShape[i])) return;
-    const wasShown = this.tableShape[0] === model.state.hasTable;
-    this.tableShape = shape;
+    const wasShown = this.inputs.table.last[0] === model.state.hasTable;
+    if (!this.inputs.table.haveChanged(model.state.hasTable, from, to, this.lanes.version)) return;
     clearTimeout(wasShown ? undefined : this.tableTimer);
     if (wasShown) this.tableTimer ??= setTimeout(() => this.drawTable(), TABLE_REST_MS);
     else this.drawTable();
@@ -201,9 +188,10 @@ export class Timeline {
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
     setShown(tip, isShown);
     if (!isShown) return;
-    const shape = [hit.lane, hit.bar, hit.isName, hit.marks.length, hit.bar?.flight ? model.now : 0, model.store.plan];
-    if (shape.some((each, i) => each !== this.tipShape[i])) draw(tip, html`<${Tip} model=${model} hit=${hit} />`);
-    this.tipShape = shape;
+    const now = hit.bar?.flight ? model.now : 0;
+    if (this.inputs.tip.haveChanged(hit.lane, hit.bar, hit.isName, hit.marks.length, now, model.store.plan)) {
+      draw(tip, html`<${Tip} model=${model} hit=${hit} />`);
+    }
     const { x, y } = pointer ?? this.placeOf(/** @type {CompileBar} */ (bar));
     tip.style.left = `${Math.max(4, Math.min(x + BESIDE, model.width - tip.offsetWidth - 8))}px`;
     tip.style.top = `${y + BELOW}px`;
@@ -236,18 +224,19 @@ export class Timeline {
     return { ...model.view, ...tables, palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
   }
 
-  /** Draws all lanes for paper, which is light. */
-  drawPieces() {
-    const { model, root } = this;
+  /** Draws all lanes for paper, which is white. */
+  fillPaper() {
+    const { model } = this;
     const width = this.scroller.clientWidth;
     if (!this.lanes.list.length || !width) return;
     model.refresh(width, false);
-    const theme = root?.dataset.theme;
-    if (root) root.dataset.theme = "light";
     const palette = { ...readPalette(this.node), surface: "#ffffff" };
-    if (root) root.dataset.theme = theme;
     const frame = { ...this.makeFrame(palette), ...model.wholeView, selected: null, current: null };
     this.pieces.replaceChildren(...drawForPrint(frame, model.ordered));
+  }
+
+  emptyPaper() {
+    this.pieces.replaceChildren();
   }
 
   /**
