@@ -32,11 +32,29 @@ export function remember(name, value) {
   }
 }
 
-/**
- * The name under which a session's page is remembered; null while the session is not known.
- * @param {{started_ms?: number | null, pid?: number | null}} meta
- * @param {string} part of the page
- */
-export function nameOfSession(meta, part) {
-  return meta.started_ms ? `${part}:${meta.started_ms}:${meta.pid ?? ""}` : null;
+/** What a reader has set in one part of a session's page. */
+export class SessionMemory {
+  /** @param {string} part */
+  constructor(part) {
+    this.part = part;
+    /** @type {string | null} null while the session is not known */
+    this.name = null;
+  }
+
+  /**
+   * What was remembered, once a session is known, {} if nothing was; null as long as the session stays the same.
+   * @param {Partial<Meta>} meta
+   * @returns {any}
+   */
+  restore({ started_ms, pid }) {
+    const name = started_ms ? `${this.part}:${started_ms}:${pid ?? ""}` : null;
+    if (name === null || name === this.name) return null;
+    this.name = name;
+    return recall(name) ?? {};
+  }
+
+  /** @param {unknown} value */
+  save(value) {
+    if (this.name !== null) remember(this.name, value);
+  }
 }

@@ -4,6 +4,7 @@ import { CompileGroups } from "../core/compile-groups.js";
 import { make, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
+import { recall, remember, SessionMemory } from "../core/memory.js";
 import { Page } from "../core/page.js";
 import { Ago, Prose } from "../core/text.js";
 import { Recompiles } from "../core/recompiles.js";
@@ -12,7 +13,6 @@ import { TimelineLanes } from "../timeline/lanes.js";
 import { Timeline } from "../timeline/timeline.js";
 import { CallSiteTree } from "../tables/call-site-tree.js";
 import { tabName } from "../tables/columns.js";
-import { DashboardMemory } from "./dashboard-memory.js";
 import { DataTable } from "../tables/data-table.js";
 import { DetailPane } from "../details/detail-pane.js";
 import { EndNotice } from "./end-notice.js";
@@ -28,7 +28,6 @@ import { hasRows, TabBar } from "./tab-bar.js";
 import { TabRows } from "../tables/tab-rows.js";
 import { allTabs, SEARCHED, TABS } from "../tables/tabs.js";
 import { LARGE_SHARE, Totals } from "./totals.js";
-/** @import { Choices } from "./dashboard-memory.js" */
 /** @import { Target } from "../details/detail-pane.js" */
 /** @import { Size } from "./header.js" */
 /** @import { Picked } from "../plan/plan-card.js" */
@@ -49,6 +48,8 @@ const MISSED = "Some updates were missed. The kernel sends them when its cell ha
  * @type {(run: (deadline: {timeRemaining: () => number}) => void) => unknown}
  */
 const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 5 }), 50));
+/** Under which the size is remembered, for all sessions of a notebook: the address is all that a page knows of it. */
+const nameOfSize = () => `size:${location.pathname}`;
 
 let count = 0; // of dashboards in this page
 
@@ -100,8 +101,8 @@ export class Dashboard extends Page {
     this.paper = new PrintTables(store, this.recompiles, this.rows, () => allTabs(store));
     this.exports = new Exports(store, () => this.readTable(), () => this.paper.open(), () => this.readRange());
     this.notice = new EndNotice(store);
-    this.memory = new DashboardMemory(store);
-    this.isFull = store.isFrozen || this.memory.isFull;
+    this.memory = new SessionMemory("dashboard"); // of which table, search and step the reader chose
+    this.isFull = store.isFrozen || recall(nameOfSize()) === "full";
     this.isWorthSaying = false;
     root.addEventListener("keydown", (event) => this.onKey(event));
     addEventListener("beforeprint", () => this.preparePrint(), this.end);
@@ -141,7 +142,7 @@ export class Dashboard extends Page {
   paint() {
     this.painting = null;
     const begin = performance.now();
-    this.restore(this.memory.restore());
+    this.restore();
     this.notice.follow();
     this.groups.refresh();
     this.recompiles.refresh();
@@ -155,18 +156,14 @@ export class Dashboard extends Page {
     this.notBefore = end + Math.min(REST * (end - begin), LONGEST_REST_MS);
   }
 
-  /**
-   * Shows what the reader had chosen before the page was drawn again or reloaded.
-   * @param {Choices | null} choices
-   */
-  restore(choices) {
-    if (!choices) return;
-    this.chosen = choices.tab;
-    this.query = choices.query;
-    this.filter.setQuery(choices.query);
-    if (!choices.picked) return;
-    this.filter.setEvidence(choices.picked.label, choices.picked.evidence);
-    this.plan.setPicked(choices.picked.label);
+  /** Shows what the reader had chosen before the page was drawn again or reloaded. */
+  restore() {
+    const { tab, query, picked } = this.memory.restore(this.store.meta) ?? {};
+    if (tab) this.chosen = tab;
+    if (query) this.filter.setQuery((this.query = query));
+    if (!picked) return;
+    this.filter.setEvidence(picked.label, picked.evidence);
+    this.plan.setPicked(picked.label);
   }
 
   /** Prepares the search, so that its first keystroke is as fast as the others. */
@@ -379,7 +376,7 @@ export class Dashboard extends Page {
   /** @param {boolean} isFull */
   setFull(isFull) {
     this.isFull = isFull;
-    this.memory.isFull = isFull;
+    remember(nameOfSize(), isFull ? "full" : "compact");
     this.paint();
   }
 

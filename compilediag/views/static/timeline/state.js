@@ -1,5 +1,5 @@
 // How a person has set the timeline: its zoom, what is folded and open. It is remembered until the browser tab closes.
-import { nameOfSession, recall, remember } from "../core/memory.js";
+import { SessionMemory } from "../core/memory.js";
 /** @import { Range } from "./ranges.js" */
 
 const LONGEST_HISTORY = 50;
@@ -15,28 +15,25 @@ export class TimelineState {
     this.isOpen = false; // the lanes beyond the costliest
     this.hasTable = false;
     this.hasKeys = false; // not remembered
-    /** @type {string | null} where it is remembered */
-    this.name = null;
+    this.memory = new SessionMemory("timeline");
   }
 
   /**
-   * Takes over what was remembered, once the session is known.
+   * Takes over what was remembered, once the session is known, or is another one.
    * @param {Partial<Meta>} meta
    */
   restore(meta) {
-    const name = nameOfSession(meta, "timeline");
-    if (name === null || name === this.name) return;
-    if (this.name !== null) Object.assign(this, { zoom: null, history: [] }); // of another session
-    this.name = name;
-    const found = recall(name);
+    const isOther = this.memory.name !== null;
+    const found = this.memory.restore(meta);
     if (!found) return;
+    if (isOther) Object.assign(this, { zoom: null, history: [] });
     if (isRange(found.zoom)) this.zoom = found.zoom;
     for (const key of SWITCHES) this[key] = found[key] === true;
   }
 
   save() {
     const { zoom, isFolded, isOpen, hasTable } = this;
-    if (this.name !== null) remember(this.name, { zoom, isFolded, isOpen, hasTable });
+    this.memory.save({ zoom, isFolded, isOpen, hasTable });
   }
 
   /** Notes the current zoom, to which `goBack` returns. */
