@@ -298,7 +298,8 @@ export class Store {
     for (const panel of this.panels) {
       const table = this.table(panel.name);
       table.clear();
-      table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: i ? "text" : "id", doc: "" })));
+      const types = panel.columns.map((_, i) => (panel.rows.every((row) => typeof (row[i] ?? 0) === "number") ? "number" : "text"));
+      table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: types[i - 1] ?? "id", doc: "" })));
       table.upsert(panel.rows.map((cells, i) => [-1 - i, ...cells]));
     }
   }

@@ -242,80 +242,37 @@ export class Dashboard extends Page {
     Object.assign(this.root.dataset, { size, live: String(store.isLive()) });
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
     const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
-    const search = html`<${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />`;
-    draw(
-      this.view,
-      html`<${Header}
-          store=${store}
-          groups=${this.groups}
-          size=${size}
-          commands=${commands}
-          onFlight=${(/** @type {{compile_key: string | null}} */ flight) => this.openCompile(flight.compile_key, null)}
-          onSize=${() => this.setFull(!isFull)}
-        >
-          ${search}
-        <//>
-        ${isFull && this.query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
-        <${Problem} store=${store} />
-        ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
-        <${Held} node=${this.paper.dialog} />
-        ${size !== "line" && html`<${Held} node=${this.plan.node} />`}
-        ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
-        <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
-        ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
-        ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
-        ${isFull &&
-        html`<${Findings}
-          store=${store}
-          picked=${this.filter.evidence?.label ?? null}
-          onPick=${pick}
-          onExplore=${this.explore}
-        />`}
-        <div class="cdiag-full" hidden=${!isFull || !hasTables}>
-          <div class="cdiag-tabline">
-            <${TabBar}
-              panelId=${this.panelId}
-              tabs=${tabs}
-              current=${tab}
-              counts=${this.counts}
-              isFiltered=${this.filter.isActive}
-              onPick=${(/** @type {Tab} */ picked) => this.showTab(picked)}
-            />
-            ${this.drawChip()} ${this.drawWays()}
-          </div>
-          ${this.drawMinor(tab)}
-          <${Held} node=${this.main} />
+    const fly = (/** @type {RunningCompile} */ flight) => this.openCompile(flight.compile_key, null);
+    const { evidence, isActive } = this.filter;
+    draw(this.view, html`
+      <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly} onSize=${() => this.setFull(!isFull)}>
+        <${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
+      <//>
+      ${isFull && this.query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
+      <${Problem} store=${store} />
+      ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
+      <${Held} node=${this.paper.dialog} />
+      ${size !== "line" && html`<${Held} node=${this.plan.node} />`}
+      ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
+      <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
+      ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
+      ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
+      ${isFull && html`<${Findings} store=${store} picked=${evidence?.label ?? null} onPick=${pick} onExplore=${this.explore} />`}
+      <div class="cdiag-full" hidden=${!isFull || !hasTables}>
+        <div class="cdiag-tabline">
+          <${TabBar} panelId=${this.panelId} tabs=${tabs} current=${tab} counts=${this.counts} isFiltered=${isActive}
+            onPick=${(/** @type {Tab} */ picked) => this.showTab(picked)} />
+          ${evidence && html`
+            <button type="button" class="cdiag-chip" data-hint="show everything again" onClick=${() => this.onPick(null)}>
+              only: ${evidence.label}  ✕
+            </button>`}
+          <${Ways} store=${store} trail=${this.trail} />
         </div>
-        <${Held} node=${this.paper.paper} />
-        ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`,
-    );
-  }
-
-  /** What is selected, with a way back to everything. */
-  drawChip() {
-    const { evidence } = this.filter;
-    if (!evidence) return null;
-    return html`<button type="button" class="cdiag-chip" data-hint="show everything again" onClick=${() => this.onPick(null)}>
-      only: ${evidence.label}  ✕
-    </button>`;
-  }
-
-  /** The ways to the other pages. */
-  drawWays() {
-    const { ranks, vllm } = this.store;
-    const loaded = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
-    const title = loaded && "the tables have the rows of one rank of each group that compiled the same";
-    return html`<div class="cdiag-ways">
-      ${vllm &&
-      html`<button type="button" class="cdiag-link cdiag-to-vllm" onClick=${() => this.trail.go({ page: "vllm" })}>
-        vLLM: ${formatAmount(vllm.compiles, "compile")} ›
-      </button>`}
-      ${ranks &&
-      html`<button type="button" class="cdiag-link cdiag-to-ranks" title=${title || null} onClick=${() => this.trail.go({ page: "ranks" })}>
-        ${formatAmount(ranks.count, "rank")}${loaded} ›
-      </button>`}
-      <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => this.explore({})}>guard explorer ›</button>
-    </div>`;
+        ${this.drawMinor(tab)}
+        <${Held} node=${this.main} />
+      </div>
+      <${Held} node=${this.paper.paper} />
+      ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
   }
 
   /**
@@ -564,6 +521,26 @@ export class Dashboard extends Page {
     const button = next?.querySelector("button, summary");
     button?.focus();
   }
+}
+
+/**
+ * The ways to the other pages.
+ * @param {{store: Store, trail: Trail}} props
+ */
+function Ways({ store: { ranks, vllm }, trail }) {
+  const loaded = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
+  const title = loaded && "the tables have the rows of one rank of each group that compiled the same";
+  return html`<div class="cdiag-ways">
+    ${vllm && html`
+      <button type="button" class="cdiag-link cdiag-to-vllm" onClick=${() => trail.go({ page: "vllm" })}>
+        vLLM: ${formatAmount(vllm.compiles, "compile")} ›
+      </button>`}
+    ${ranks && html`
+      <button type="button" class="cdiag-link cdiag-to-ranks" title=${title || null} onClick=${() => trail.go({ page: "ranks" })}>
+        ${formatAmount(ranks.count, "rank")}${loaded} ›
+      </button>`}
+    <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => trail.explore({})}>guard explorer ›</button>
+  </div>`;
 }
 
 /**

@@ -6,7 +6,7 @@ import { readChange, writeChange } from "../core/recompiles.js";
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 
 /** @type {TabColumn<{time: number}>} */
-export const TIME = { label: "at", name: "time", type: "time", from: 480 };
+export const TIME = { label: "at", name: "time", from: 480 };
 
 /** @type {TabColumn} */
 export const COMPILE = {
@@ -64,24 +64,19 @@ export const FUNCTION = {
   isCode: true,
 };
 
-/**
- * @template {string} Name
- * @param {string} label
- * @param {Name} name
- * @param {number} [from]
- */
-export function secondsColumn(label, name, from) {
-  return { label, name, type: "s", from };
-}
+/** @type {TabColumn<{user_code: string | null}>} */
+export const CODE = { label: "code", name: "user_code", isCode: true, from: 760 };
 
 /**
- * @template {string} Name
- * @param {string} label
- * @param {Name} name
- * @param {number} [from]
+ * The columns of a tab that its table has and that fit, with their types.
+ * @param {Tab} tab
+ * @param {Table} table
+ * @param {number} width px
  */
-export function countColumn(label, name, from) {
-  return { label, name, type: "int", from };
+export function listColumns(tab, table, width) {
+  const types = new Map(table.columns.map(({ name, type }) => [name, type]));
+  const fitting = tab.columns.filter(({ from = 0, name = "", text }) => from <= width && (text || types.has(name) || !types.size));
+  return fitting.map((column) => ({ type: types.get(column.name ?? ""), ...column }));
 }
 
 /**

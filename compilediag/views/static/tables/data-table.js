@@ -5,7 +5,7 @@ import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
 import { Inputs } from "../core/inputs.js";
 import { fitColumns, WITH_BARS } from "./column-widths.js";
-import { makeContext, sortKey, tabName, writeCell } from "./columns.js";
+import { listColumns, makeContext, sortKey, tabName, writeCell } from "./columns.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
@@ -146,20 +146,12 @@ export class DataTable {
     if (index >= 0 && index !== anchor.index) this.scroller.scrollTop += (index - anchor.index) * ROW;
   }
 
-  columnsThatFit() {
-    const width = this.scroller.clientWidth || 1000;
-    const isEmpty = this.table.columns.length === 0;
-    /** @param {TabColumn} column */
-    const isKnown = (column) => column.text || this.table.positions.has(column.name ?? "") || isEmpty;
-    return this.tab.columns.filter((column) => isKnown(column) && (column.from ?? 0) <= width);
-  }
-
   layOut() {
-    const columns = this.columnsThatFit();
+    const columns = listColumns(this.tab, this.table, this.scroller.clientWidth || 1000);
     const sort = this.currentSort();
     const size = Math.ceil(Math.log2(this.table.rows.length + 1)); // so that widths change rarely while rows come in
     const labels = columns.map((column) => column.label);
-    if (!this.inputs.haveChanged(tabName(this.tab), ...labels, ...sort, this.scroller.clientWidth, size)) return;
+    if (!this.inputs.haveChanged(this.tab, this.table.columns, ...labels, ...sort, this.scroller.clientWidth, size)) return;
     this.columns = columns;
     this.hadFocus = this.canvas.contains(document.activeElement);
     this.head.replaceChildren(...columns.map((column) => this.makeHeadCell(column, sort)));

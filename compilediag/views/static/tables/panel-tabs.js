@@ -10,11 +10,8 @@ const known = new WeakMap();
  */
 function makePanelTab(panel) {
   /** @type {TabColumn[]} */
-  const columns = panel.columns.map((label, i) => {
-    const isNumber = panel.rows.every((row) => row[i] === null || typeof row[i] === "number");
-    return { label, name: `c${i + 1}`, type: isNumber ? "number" : "text", from: panel.from?.[i] };
-  });
-  if (!columns.length) columns.push({ label: "", name: "c0", type: "id" });
+  const columns = panel.columns.map((label, i) => ({ label, name: `c${i + 1}`, from: panel.from?.[i] }));
+  if (!columns.length) columns.push({ label: "", name: "c0" });
   const sort = panel.sort ?? [columns[0].label, 1];
   return { table: panel.name, label: panel.label, empty: panel.note ?? "nothing so far", note: panel.note, sort, columns };
 }

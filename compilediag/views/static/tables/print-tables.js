@@ -2,7 +2,7 @@
 import { make } from "../core/dom.js";
 import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { draw, html } from "../core/view.js";
-import { makeContext, tabName, writeCell } from "./columns.js";
+import { listColumns, makeContext, tabName, writeCell } from "./columns.js";
 /** @import { TabRows } from "./tab-rows.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
 
@@ -67,7 +67,7 @@ export class PrintTables {
   drawTable(tab) {
     const table = this.store.table(tab.table);
     const passed = this.rows.pass(tab);
-    const columns = tab.columns.filter((column) => (column.from ?? 0) <= PAPER_WIDTH);
+    const columns = listColumns(tab, table, PAPER_WIDTH);
     /** @param {number} position */
     const drawRow = (position) => {
       const context = makeContext(table, table.rows[position], this.recompiles);

@@ -11,20 +11,37 @@ export interface CellContext {
   recompiles: Recompiles;
 }
 
-/** A column shows one value (`name`) or a text made of several (`text`). */
-export interface TabColumn<Row = Record<string, any>> {
-  label: string;
-  name?: keyof Row & string;
+/** How a column looks. */
+interface ColumnLook {
+  /** That of the table's column, as the kernel sends it, if it is not written here. */
   type?: string;
-  text?(get: Get<Row>, context: CellContext): string | null;
-  /** The column that a `text` is sorted by. */
-  sortBy?: keyof Row & string;
   isCode?: boolean;
   /** "bar": a number with a bar beside it. "steps": numbers of steps of the plan. */
   look?: "bar" | "steps";
   /** Least width of the table in px for the column to be shown. */
   from?: number;
 }
+
+/** A column shows one value (`name`) or a text made of several (`text`). */
+export interface TabColumn<Row = Record<string, any>> extends ColumnLook {
+  label: string;
+  name?: keyof Row & string;
+  text?(get: Get<Row>, context: CellContext): string | null;
+  /** The column that a `text` is sorted by. */
+  sortBy?: keyof Row & string;
+}
+
+/** A value whose label is its name in words, unless it has one. */
+interface NamedColumn<Row> extends ColumnLook {
+  name: keyof Row & string;
+  label?: string;
+}
+
+/** A column as a tab writes it: the name alone, if that is all. */
+export type ColumnOf<Row> = (keyof Row & string) | NamedColumn<Row> | TabColumn<Row>;
+
+/** A tab as it is written: most are sorted by time, the latest first. */
+export type WrittenTab<Name extends string> = Omit<Tab<Name>, "columns" | "sort"> & { columns: ColumnOf<RowOf<Name>>[]; sort?: Sort };
 
 export interface Tab<Name extends string = string> {
   table: Name;

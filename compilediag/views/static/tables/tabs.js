@@ -1,20 +1,19 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
 import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
 import { writeChange } from "../core/recompiles.js";
-import {
-  CHANGE, COMPILE, countColumn, FUNCTION, GUARD, HOW, LINE, secondsColumn, STEP, TIME, WHAT_CHANGED, writeChoices,
-} from "./columns.js";
+import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED, writeChoices } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
-/** @import { Tab } from "./tab-types" */
+/** @import { Tab, WrittenTab } from "./tab-types" */
 
 /**
- * Checks that a tab's columns are columns of its table.
+ * A tab whose columns are columns of its table.
  * @template {keyof RowTypes} Name
- * @param {Tab<Name>} tab
+ * @param {WrittenTab<Name>} tab
  * @returns {Tab<any>}
  */
 function defineTab(tab) {
-  return tab;
+  const columns = tab.columns.map((column) => (typeof column === "string" ? { name: column } : column));
+  return { sort: ["at", -1], ...tab, columns: columns.map((column) => ({ label: formatCode(column.name ?? ""), ...column })) };
 }
 
 /**
@@ -91,7 +90,6 @@ export const TABS = [
     table: "recompiles",
     label: "Recompiles",
     empty: "no recompiles so far: each function was compiled once for all calls",
-    sort: ["at", -1],
     columns: [
       { ...TIME, from: undefined },
       WHAT_CHANGED,
@@ -99,35 +97,26 @@ export const TABS = [
       { ...COMPILE, from: 620 },
       LINE,
       STEP,
-      { ...secondsColumn("lost", "lost_s"), look: "bar" },
+      { name: "lost_s", label: "lost", look: "bar" },
     ],
   }),
   defineTab({
     table: "compiles",
     label: "Compiles",
     empty: NOTHING,
-    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
-      {
-        label: "function at",
-        text: (get) => formatPlace(get("file"), get("line")),
-        isCode: true,
-        from: 620,
-      },
-      { label: "trigger", name: "trigger", type: "text", from: 980 },
-      {
-        label: "outcome",
-        text: writeOutcome,
-      },
-      secondsColumn("total", "duration_s"),
-      secondsColumn("Dynamo", "dynamo_s", 760),
-      secondsColumn("backend time", "aot_s", 860),
-      secondsColumn("Inductor", "inductor_s", 760),
-      secondsColumn("codegen", "codegen_s", 980),
-      countColumn("guards", "guard_count", 900),
-      countColumn("ops", "graph_ops", 980),
+      { label: "function at", text: (get) => formatPlace(get("file"), get("line")), isCode: true, from: 620 },
+      { name: "trigger", from: 980 },
+      { label: "outcome", text: writeOutcome },
+      { name: "duration_s", label: "total" },
+      { name: "dynamo_s", label: "Dynamo", from: 760 },
+      { name: "aot_s", label: "backend time", from: 860 },
+      { name: "inductor_s", label: "Inductor", from: 760 },
+      { name: "codegen_s", label: "codegen", from: 980 },
+      { name: "guard_count", label: "guards", from: 900 },
+      { name: "graph_ops", label: "ops", from: 980 },
     ],
   }),
   defineTab({
@@ -137,7 +126,6 @@ export const TABS = [
     label: "Call sites",
     empty: NOTHING,
     only: (get) => get("stack") !== null,
-    sort: ["", 1],
     columns: [],
   }),
   defineTab({
@@ -145,19 +133,15 @@ export const TABS = [
     name: "failures",
     label: "Failures",
     empty: "no compile failed so far",
-    sort: ["at", -1],
     only: hasFailed,
     columns: [
       TIME,
       COMPILE,
       { label: "outcome", text: writeOutcome },
-      { label: "exception", name: "fail_type", type: "text", from: 760 },
-      {
-        label: "reason",
-        name: "fail_reason",
-      },
+      { name: "fail_type", label: "exception", from: 760 },
+      { name: "fail_reason", label: "reason" },
       LINE,
-      secondsColumn("total", "duration_s", 620),
+      { name: "duration_s", label: "total", from: 620 },
     ],
   }),
   defineTab({
@@ -168,56 +152,53 @@ export const TABS = [
     },
     label: "Caches",
     empty: "no cache lookups so far: compiles with the backend inductor have them",
-    sort: ["at", -1],
     columns: [
       TIME,
       FUNCTION,
-      { label: "cache", name: "cache", type: "text" },
-      { label: "tier", name: "tier", type: "text", from: 860 },
+      "cache",
+      { name: "tier", from: 860 },
       { label: "last", text: (get) => formatOutcome(get("last")) },
-      countColumn("hits", "hits"),
-      countColumn("misses", "misses"),
-      countColumn("bypassed", "bypassed", 900),
-      countColumn("stored", "stored", 980),
-      secondsColumn("saved", "saved_s", 760),
-      { label: "reason", name: "why", type: "text", isCode: true, from: 620 },
+      "hits",
+      "misses",
+      { name: "bypassed", from: 900 },
+      { name: "stored", from: 980 },
+      { name: "saved_s", label: "saved", from: 760 },
+      { name: "why", label: "reason", isCode: true, from: 620 },
     ],
   }),
   defineTab({
     table: "tunings",
     label: "Autotuning",
     empty: 'nothing tuned so far: torch.compile(mode="max-autotune") times several kernels for an operation',
-    sort: ["at", -1],
     columns: [
       TIME,
-      { label: "op", name: "op", type: "text", isCode: true },
-      { label: "inputs", name: "inputs", type: "list", isCode: true, from: 860 },
-      { label: "winner", name: "winner", type: "text", isCode: true },
-      { label: "one call", name: "winner_ms", type: "ms" },
-      { label: "vs. runner-up", name: "margin_next", type: "share", from: 640 },
+      { name: "op", isCode: true },
+      { name: "inputs", isCode: true, from: 860 },
+      { name: "winner", isCode: true },
+      { name: "winner_ms", label: "one call" },
+      { name: "margin_next", label: "vs. runner-up", from: 640 },
       { label: "vs. extern", text: compareExtern, sortBy: "margin_extern", type: "share" },
       { label: "choices", text: writeChoices, sortBy: "choices", from: 980 },
-      secondsColumn("tuning", "spent_s"),
-      countColumn("break-even", "break_even", 980),
-      { label: "from cache", name: "from_cache", type: "text", from: 1100 },
+      { name: "spent_s", label: "tuning" },
+      { name: "break_even", label: "break-even", from: 980 },
+      { name: "from_cache", from: 1100 },
     ],
   }),
   defineTab({
     table: "graph_functions",
     label: "CUDA graphs",
     empty: 'no CUDA graphs so far: torch.compile(mode="reduce-overhead") records them',
-    sort: ["at", -1],
     columns: [
       TIME,
       FUNCTION,
-      { label: "mode", name: "mode", type: "text", from: 860 },
-      { label: "state", name: "state", type: "text" },
-      countColumn("captures", "captured"),
-      countColumn("re-records", "rerecorded"),
-      countColumn("skips", "skipped"),
-      countColumn("replays", "replays", 760),
-      countColumn("warm-ups", "warmups", 900),
-      { label: "capture time", name: "capture_ms", type: "ms", from: 1020 },
+      { name: "mode", from: 860 },
+      "state",
+      { name: "captured", label: "captures" },
+      { name: "rerecorded", label: "re-records" },
+      { name: "skipped", label: "skips" },
+      { name: "replays", from: 760 },
+      { name: "warmups", label: "warm-ups", from: 900 },
+      { name: "capture_ms", label: "capture time", from: 1020 },
       {
         label: "latest reason",
         text: (get) => [get("mismatch"), get("input") && `input ${get("input")}`, get("reason")].filter(Boolean).join(" · ") || null,
@@ -229,30 +210,28 @@ export const TABS = [
     table: "kernels",
     label: "Kernels",
     empty: "no kernel compiled so far: the backend inductor compiles them",
-    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
-      { label: "kernel", name: "name", type: "text", isCode: true },
-      { label: "language", name: "language", type: "text", from: 760 },
-      { label: "outcome", name: "outcome", type: "text" },
-      secondsColumn("took", "duration_s"),
-      { label: "compiled in", name: "where", type: "text", from: 620 },
-      { label: "worker pid", name: "worker_pid", type: "id", from: 900 },
-      { label: "reason", name: "fail_reason", type: "text", from: 980 },
+      { name: "name", label: "kernel", isCode: true },
+      { name: "language", from: 760 },
+      "outcome",
+      { name: "duration_s", label: "took" },
+      { name: "where", label: "compiled in", from: 620 },
+      { name: "worker_pid", type: "id", from: 900 },
+      { name: "fail_reason", label: "reason", from: 980 },
     ],
   }),
   defineTab({
     table: "refused_calls",
     label: "Refused calls",
     empty: "no refused calls so far: a stance (torch.compiler.set_stance) or aot_compile can refuse to compile",
-    sort: ["at", -1],
     columns: [
       TIME,
       { ...FUNCTION, text: (get, context) => FUNCTION.text?.(get, context) ?? "all functions" }, // of a stance that skips guards
-      { label: "refused by", name: "refused_by", type: "text", from: 860 },
-      { label: "ran", name: "ran", type: "text", from: 480 },
-      countColumn("times", "count"),
+      { name: "refused_by", from: 860 },
+      { name: "ran", from: 480 },
+      { name: "count", label: "times" },
       GUARD,
       CHANGE,
       LINE,
@@ -263,65 +242,47 @@ export const TABS = [
     table: "graph_breaks",
     label: "Graph breaks",
     empty: "no graph breaks so far: each compiled function is one graph",
-    sort: ["at", -1],
-    columns: [
-      TIME,
-      COMPILE,
-      { label: "reason", name: "reason", type: "text" },
-      { label: "id", name: "break_id", type: "text", from: 760 },
-      LINE,
-      { label: "code", name: "user_code", type: "code", isCode: true, from: 760 },
-    ],
+    columns: [TIME, COMPILE, "reason", { name: "break_id", label: "id", from: 760 }, LINE, CODE],
   }),
   defineTab({
     table: "dynamic_decisions",
     label: "Dynamic sizes",
     empty: "torch made no dimension dynamic so far",
-    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
-      { label: "source", name: "source", type: "code", isCode: true },
-      { label: "dimension", name: "dim", type: "text" },
-      {
-        label: "before → after",
-        text: (get) => writeChange(get("cached"), get("new")),
-        isCode: true,
-      },
-      { label: "reason", name: "reason", type: "text", from: 620 },
+      { name: "source", isCode: true },
+      { name: "dim", label: "dimension" },
+      { label: "before → after", text: (get) => writeChange(get("cached"), get("new")), isCode: true },
+      { name: "reason", from: 620 },
     ],
   }),
   defineTab({
     table: "symbolic_shapes",
     label: "Symbolic shapes",
     empty: "no symbolic shape so far",
-    sort: ["at", -1],
     columns: [
       TIME,
       COMPILE,
-      { label: "action", name: "action", type: "text" },
+      "action",
       { label: "symbol or expression", text: writeShape, isCode: true },
-      { label: "source", name: "source", type: "code", isCode: true, from: 620 },
+      { name: "source", isCode: true, from: 620 },
       { label: "range", text: (get) => formatRange(get("range")), from: 980 },
       LINE,
-      { label: "code", name: "user_code", type: "code", isCode: true, from: 860 },
+      { ...CODE, from: 860 },
     ],
   }),
   defineTab({
     table: "export_problems",
     label: "Export problems",
     empty: "no export problem so far: torch.export reports them",
-    sort: ["at", -1],
     columns: [
       TIME,
-      {
-        label: "problem",
-        text: (get) => formatCode(get("problem") ?? "") || null,
-      },
+      { label: "problem", text: (get) => formatCode(get("problem") ?? "") || null },
       { label: "operator or expression", text: writeProblem, isCode: true },
-      { label: "reason", name: "reason", type: "text", from: 620 },
+      { name: "reason", from: 620 },
       LINE,
-      { label: "code", name: "user_code", type: "code", isCode: true, from: 760 },
+      CODE,
     ],
   }),
   defineTab({
@@ -330,12 +291,12 @@ export const TABS = [
     empty: "no collective so far: distributed jobs have them",
     sort: ["position", 1],
     columns: [
-      { label: "rank", name: "rank", type: "int" },
+      "rank",
       COMPILE,
-      { label: "position", name: "position", type: "int" },
-      { label: "operator", name: "op", type: "code", isCode: true },
-      { label: "outputs", name: "outputs", type: "list", isCode: true, from: 620 },
-      { label: "estimate", name: "estimate_us", type: "us", from: 760 },
+      "position",
+      { name: "op", label: "operator", isCode: true },
+      { name: "outputs", isCode: true, from: 620 },
+      { name: "estimate_us", label: "estimate", from: 760 },
     ],
   }),
   defineTab({
@@ -345,12 +306,12 @@ export const TABS = [
     sort: ["at", 1],
     columns: [
       TIME,
-      { label: "part", name: "part", type: "text" },
-      { label: "piece", name: "piece", type: "text", isCode: true },
+      "part",
+      { name: "piece", isCode: true },
       { label: "sizes", text: (get) => formatSizes(get("range_start"), get("range_end")), sortBy: "range_start" },
       { label: "CUDA graph size", text: (get) => (get("is_cudagraph_size") ? "yes" : null), from: 760 },
-      countColumn("calls", "graph_ops", 620),
-      secondsColumn("took", "duration_s"),
+      { name: "graph_ops", label: "calls", from: 620 },
+      { name: "duration_s", label: "took" },
     ],
   }),
   defineTab({
@@ -359,14 +320,7 @@ export const TABS = [
     isAside: true,
     empty: "no source has reported yet",
     sort: ["source", 1],
-    columns: [
-      { label: "source", name: "name", type: "text" },
-      { label: "status", name: "status", type: "text" },
-      { label: "reason", name: "reason", type: "text" },
-      { label: "events", name: "events", type: "int" },
-      { label: "dropped", name: "dropped", type: "int" },
-      { label: "overhead", name: "overhead_s", type: "s", from: 620 },
-    ],
+    columns: [{ name: "name", label: "source" }, "status", "reason", "events", "dropped", { name: "overhead_s", label: "overhead", from: 620 }],
   }),
 ];
 
