@@ -1,5 +1,5 @@
 // The pages of a session (dashboard, plan, explorer, ranks, vLLM), one of which is shown at a time.
-import { make, setShown } from "./core/dom.js";
+import { findAll, make, setShown } from "./core/dom.js";
 import { Page } from "./core/page.js";
 import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
@@ -82,7 +82,5 @@ export class Pages {
  */
 function focusPage(root) {
   root.scrollIntoView();
-  /** @type {HTMLElement | null} */
-  const target = root.querySelector(".cdiag-page, .cdiag-to-explorer");
-  target?.focus({ preventScroll: true });
+  findAll(root, ".cdiag-page, .cdiag-to-explorer")[0]?.focus({ preventScroll: true });
 }

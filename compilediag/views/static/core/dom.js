@@ -56,3 +56,13 @@ export function makeButton(className, text, onClick) {
 export function targetOf(event) {
   return /** @type {Element} */ (event.target);
 }
+
+/**
+ * The elements below one that a selector matches, in their order.
+ * @param {Element | null | undefined} root
+ * @param {string} selector
+ * @returns {HTMLElement[]}
+ */
+export function findAll(root, selector) {
+  return [.../** @type {Iterable<HTMLElement>} */ (root?.querySelectorAll(selector) ?? [])];
+}

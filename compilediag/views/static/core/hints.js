@@ -1,5 +1,5 @@
 // Explanations and whole texts on hover and on focus: one box per page, above everything. Escape hides it.
-import { make, setShown, targetOf } from "./dom.js";
+import { findAll, make, setShown, targetOf } from "./dom.js";
 
 const WAIT_MS = 250; // of hovering before it opens
 const GAP = 6; // px between it and what it explains
@@ -39,7 +39,7 @@ function isCut(node) {
  * @param {HTMLElement} node
  */
 function findFocusHint(node) {
-  const cut = [node, .../** @type {NodeListOf<HTMLElement>} */ (node.querySelectorAll("*"))].filter(isCut);
+  const cut = [node, ...findAll(node, "*")].filter(isCut);
   const text = [node.dataset.hint, ...cut.map((each) => each.textContent)].filter(Boolean).join("\n");
   return text ? { node, text } : null;
 }

@@ -1,6 +1,6 @@
 // A button that opens a list of commands over the page: arrow keys move, Enter runs, Escape closes and gives the focus back.
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
-import { targetOf } from "./dom.js";
+import { findAll, targetOf } from "./dom.js";
 import { Icon } from "./icon.js";
 import { html } from "./view.js";
 
@@ -11,11 +11,15 @@ export function Menu({ label, className, commands }) {
   const [isOpen, setOpen] = useState(false);
   const [isOnTheRight, setOnTheRight] = useState(false);
   const place = useRef(/** @type {HTMLElement | null} */ (null));
-  /** @returns {HTMLElement[]} */
-  const items = () => [...(place.current?.querySelectorAll(":scope [role=menuitem]") ?? [])].map((node) => /** @type {HTMLElement} */ (node));
+  const items = () => findAll(place.current, "[role=menuitem]");
   const close = () => {
     setOpen(false);
     place.current?.querySelector("button")?.focus({ preventScroll: true });
+  };
+  /** @param {Command} command */
+  const run = (command) => {
+    close();
+    command.run();
   };
   useLayoutEffect(() => {
     if (!isOpen) return;
@@ -46,22 +50,11 @@ export function Menu({ label, className, commands }) {
       ${label} <${Icon} name="down" />
     </button>
     <div class=${isOnTheRight ? "cdiag-menu-list is-right" : "cdiag-menu-list"} role="menu" aria-label=${label} hidden=${!isOpen}>
-      ${commands.map(
-        ({ key, label: text, note, run }) => html`<button
-          type="button"
-          role="menuitem"
-          class="cdiag-menu-item"
-          tabindex="-1"
-          key=${key}
-          data-command=${key}
-          onClick=${() => {
-            close();
-            run();
-          }}
-        >
-          ${text} <span class="cdiag-count">${note ?? ""}</span>
-        </button>`,
-      )}
+      ${commands.map((command) => html`
+        <button type="button" role="menuitem" class="cdiag-menu-item" tabindex="-1" key=${command.key} data-command=${command.key}
+          onClick=${() => run(command)}>
+          ${command.label} <span class="cdiag-count">${command.note ?? ""}</span>
+        </button>`)}
     </div>
   </div>`;
 }

@@ -1,7 +1,7 @@
 // The dashboard: puts its parts together and decides when to paint.
 import { Copy } from "../core/clipboard.js";
 import { CompileGroups } from "../core/compile-groups.js";
-import { make, setShown, targetOf } from "../core/dom.js";
+import { findAll, make, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { recall, remember, SessionMemory } from "../core/memory.js";
@@ -210,9 +210,7 @@ export class Dashboard extends Page {
 
   /** Where the search has hits: steps of the plan, and rows by tab. */
   findHits() {
-    const steps = [...this.plan.node.querySelectorAll(".cdiag-step")].filter((step) => {
-      return this.filter.matches(() => (step.textContent ?? "").toLowerCase());
-    });
+    const steps = findAll(this.plan.node, ".cdiag-step").filter((step) => this.filter.matches(() => (step.textContent ?? "").toLowerCase()));
     /** @type {HitPlace[]} */
     const places = [{ label: "Plan", count: steps.length, go: (i) => steps[i].scrollIntoView({ block: "nearest" }) }];
     for (const tab of allTabs(this.store)) {
@@ -493,7 +491,7 @@ export class Dashboard extends Page {
       e: () => this.store.isFrozen || this.setFull(!this.isFull),
       j: () => this.moveStep(1),
       k: () => this.moveStep(-1),
-      c: () => /** @type {HTMLElement | null} */ (this.plan.node.querySelector(".cdiag-whole .cdiag-copy"))?.click(),
+      c: () => findAll(this.plan.node, ".cdiag-whole .cdiag-copy")[0]?.click(),
     };
     const run = Object.hasOwn(keys, event.key.toLowerCase()) && keys[event.key.toLowerCase()];
     if (!run) return;
@@ -504,9 +502,7 @@ export class Dashboard extends Page {
 
   focusSearch() {
     if (!this.isFull) this.setFull(true);
-    /** @type {HTMLElement | null} */
-    const search = this.view.querySelector(".cdiag-search");
-    search?.focus();
+    findAll(this.view, ".cdiag-search")[0]?.focus();
   }
 
   /**
@@ -514,12 +510,9 @@ export class Dashboard extends Page {
    * @param {number} direction 1 or -1
    */
   moveStep(direction) {
-    const steps = [...this.plan.node.querySelectorAll(".cdiag-step")];
+    const steps = findAll(this.plan.node, ".cdiag-step");
     const here = steps.findIndex((step) => step.contains(document.activeElement));
-    const next = steps[here < 0 && direction < 0 ? steps.length - 1 : here + direction];
-    /** @type {HTMLElement | null | undefined} */
-    const button = next?.querySelector("button, summary");
-    button?.focus();
+    findAll(steps[here < 0 && direction < 0 ? steps.length - 1 : here + direction], "button, summary")[0]?.focus();
   }
 }
 
@@ -558,16 +551,16 @@ function Problem({ store: { problem, catchingUp } }) {
  */
 function Warnings({ store, onPick }) {
   if (store.isLive()) return null;
-  return html`${listFindings(store.findings).filter(isLimit).map(
-      ([finding]) => html`<div class="cdiag-message is-bad cdiag-warning" key=${finding.title}>
+  return html`
+    ${listFindings(store.findings).filter(isLimit).map(([finding]) => html`
+      <div class="cdiag-message is-bad cdiag-warning" key=${finding.title}>
         <${Icon} name="stop" />
         <div class="cdiag-message-text">
           <b><${Prose} text=${finding.title} />.</b>${" "}
           ${store.plan?.steps.length ? null : html`<span class="cdiag-plain"><${Prose} text=${finding.suggestion} /></span>`}
         </div>
         <button type="button" class="cdiag-link" onClick=${() => onPick(finding)}>Show it</button>
-      </div>`,
-    )}
+      </div>`)}
     <${OwnCost} store=${store} />`;
 }
 

@@ -2,7 +2,7 @@
 import { useState } from "../vendor/hooks.js";
 import { FindingMark } from "../core/blocks.js";
 import { ExampleView } from "../core/code.js";
-import { formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 
@@ -48,38 +48,29 @@ export function Findings(props) {
    * @param {boolean} isNumbered
    */
   const list = (groups, isNumbered) => html`<ol class="cdiag-finding-list">
-    ${groups.map(
-      (findings, i) => html`<${Item}
-        store=${store}
-        picked=${props.picked}
-        onPick=${props.onPick}
-        onExplore=${props.onExplore}
-        key=${findings[0].rule + (findings[0].evidence[0] ?? "")}
-        findings=${findings}
-        number=${isNumbered ? i + 1 : 0}
-        isLater=${isNumbered && i >= FIRST && !showsAll}
-      />`,
-    )}
+    ${groups.map((findings, i) => html`
+      <${Item} props=${props} key=${findings[0].rule + (findings[0].evidence[0] ?? "")} findings=${findings}
+        number=${isNumbered ? i + 1 : 0} isLater=${isNumbered && i >= FIRST && !showsAll} />`)}
   </ol>`;
   return html`<section class="cdiag-findings">
     ${advice.length > 0 && html`<h2>${store.plan?.steps.length ? "Other findings" : "Findings"}</h2>${list(advice, true)}`}
-    ${advice.length > FIRST &&
-    html`<button type="button" class="cdiag-link" onClick=${() => setShowsAll(!showsAll)}>
-      ${showsAll ? "show fewer" : `show all ${formatCount(advice.length)}`}
-    </button>`}
-    ${notes.length > 0 &&
-    html`<details class="cdiag-notes">
-      <summary class="cdiag-link">${notes.length === 1 ? "1 note" : `${formatCount(notes.length)} notes`} with nothing to do</summary>
-      ${list(notes, false)}
-    </details>`}
+    ${advice.length > FIRST && html`
+      <button type="button" class="cdiag-link" onClick=${() => setShowsAll(!showsAll)}>
+        ${showsAll ? "show fewer" : `show all ${formatCount(advice.length)}`}
+      </button>`}
+    ${notes.length > 0 && html`
+      <details class="cdiag-notes">
+        <summary class="cdiag-link">${formatAmount(notes.length, "note")} with nothing to do</summary>
+        ${list(notes, false)}
+      </details>`}
   </section>`;
 }
 
 /**
  * One finding, or several that are alike.
- * @param {Props & {findings: Finding[], number: number, isLater: boolean}} props
+ * @param {{props: Props, findings: Finding[], number: number, isLater: boolean}} own
  */
-function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
+function Item({ props: { store, picked, onPick, onExplore }, findings, number, isLater }) {
   const [finding, ...others] = findings;
   const all = others.length ? { ...finding, evidence: findings.flatMap(({ evidence }) => evidence) } : finding;
   const seconds = findings.reduce((sum, each) => sum + each.seconds_recoverable, 0);
@@ -91,17 +82,16 @@ function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
       <span class="cdiag-finding-title"><${Prose} text=${finding.title} /></span>
       ${seconds > 0 && html`<span class="cdiag-finding-lost">can save ${formatSeconds(seconds)}</span>`}
     <//>
-    ${event !== undefined &&
-    html`<button type="button" class="cdiag-link cdiag-explore-link" aria-label=${`explore: ${finding.title}`} onClick=${() => onExplore({ event })}>
-      explore ›
-    </button>`}
-    ${others.length > 0 &&
-    html`<details class="cdiag-more">
-      <summary class="cdiag-link">and ${formatCount(others.length)} more like it</summary>
-      ${others.map(
-        (other) => html`<${Title} key=${other.title} finding=${other} picked=${picked} onPick=${() => onPick(other)}><${Prose} text=${other.title} /><//>`,
-      )}
-    </details>`}
+    ${event !== undefined && html`
+      <button type="button" class="cdiag-link cdiag-explore-link" aria-label=${`explore: ${finding.title}`} onClick=${() => onExplore({ event })}>
+        explore ›
+      </button>`}
+    ${others.length > 0 && html`
+      <details class="cdiag-more">
+        <summary class="cdiag-link">and ${formatCount(others.length)} more like it</summary>
+        ${others.map((other) => html`
+          <${Title} key=${other.title} finding=${other} picked=${picked} onPick=${() => onPick(other)}><${Prose} text=${other.title} /><//>`)}
+      </details>`}
     <p class="cdiag-advice"><${Prose} text=${finding.suggestion ?? ""} /></p>
     ${docs && html`<p class="cdiag-docs">torch's documentation: <${Link} url=${docs.url} title=${docs.title} /></p>`}
     <${ExampleView} example=${store.examples[finding.rule]} />
@@ -113,16 +103,11 @@ function Item({ store, picked, onPick, onExplore, findings, number, isLater }) {
  * @param {{finding: Finding, picked: string | null, onPick: () => void, children: any}} props
  */
 function Title({ finding, picked, onPick, children }) {
-  return html`<button
-    type="button"
-    class="cdiag-finding"
-    data-rule=${finding.rule}
-    data-hint=${writeTooltip(finding) || null}
-    aria-pressed=${String(picked === finding.title)}
-    onClick=${onPick}
-  >
-    <span class="cdiag-finding-top">${children}</span>
-  </button>`;
+  return html`
+    <button type="button" class="cdiag-finding" data-rule=${finding.rule} data-hint=${writeTooltip(finding) || null}
+      aria-pressed=${String(picked === finding.title)} onClick=${onPick}>
+      <span class="cdiag-finding-top">${children}</span>
+    </button>`;
 }
 
 /** @param {Finding} finding */

@@ -29,9 +29,7 @@ function findState(store) {
   return store.silence() ? "silent" : "watching";
 }
 
-/**
- * @param {NowProps & {children: any, commands: Command[], onSize: () => void}} props
- */
+/** @param {NowProps & {children: any, commands: Command[], onSize: () => void}} props */
 export function Header({ store, groups, size, onFlight, onSize, commands, children }) {
   const { paused, isFrozen, meta } = store;
   const isFull = size === "full";
@@ -39,15 +37,15 @@ export function Header({ store, groups, size, onFlight, onSize, commands, childr
   return html`<div class="cdiag-top">
     <${Now} store=${store} groups=${groups} size=${size} onFlight=${onFlight} />
     ${meta.redacted && html`<span class="cdiag-badge">redacted</span>`} ${isFull && children}
-    ${(store.isLive() || paused) &&
-    html`<button type="button" class="cdiag-button cdiag-pause" aria-pressed=${String(paused)} onClick=${() => store.setPaused(!paused)}>
-      ${paused ? "Continue" : "Pause"}
-    </button>`}
+    ${(store.isLive() || paused) && html`
+      <button type="button" class="cdiag-button cdiag-pause" aria-pressed=${String(paused)} onClick=${() => store.setPaused(!paused)}>
+        ${paused ? "Continue" : "Pause"}
+      </button>`}
     ${isFull && html`<${Menu} label="Export" className="cdiag-button" commands=${commands} />`}
-    ${!isFrozen &&
-    html`<button type="button" class="cdiag-button is-quiet is-icon cdiag-size" title=${`${label} (E)`} aria-label=${label} onClick=${onSize}>
-      <${Icon} name=${isFull ? "smaller" : "larger"} />
-    </button>`}
+    ${!isFrozen && html`
+      <button type="button" class="cdiag-button is-quiet is-icon cdiag-size" title=${`${label} (E)`} aria-label=${label} onClick=${onSize}>
+        <${Icon} name=${isFull ? "smaller" : "larger"} />
+      </button>`}
   </div>`;
 }
 
@@ -59,11 +57,10 @@ function Now({ store, groups, size, onFlight }) {
   const state = findState(store);
   const isFlying = state === "watching" && store.now.length > 0;
   useTicks(store.paused ? 0 : isFlying ? TICK_MS : QUIET_TICK_MS);
-  const inner = isFlying
-    ? html`<${Flight} store=${store} groups=${groups} onFlight=${onFlight} />`
-    : html`<span class="cdiag-now-what" role="status">${describeState(state, store, size)}</span>`;
   return html`<div class="cdiag-now" data-state=${state}>
-    ${isFlying || html`<${Dot} state=${state} isQuiet=${size === "line"} />`}${inner}
+    ${isFlying ? html`<${Flight} store=${store} groups=${groups} onFlight=${onFlight} />` : html`
+      <${Dot} state=${state} isQuiet=${size === "line"} />
+      <span class="cdiag-now-what" role="status">${describeState(state, store, size)}</span>`}
   </div>`;
 }
 

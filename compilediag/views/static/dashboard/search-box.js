@@ -68,11 +68,10 @@ export function HitBar({ hits, tableCount }) {
   }
   return html`<div class="cdiag-hits">
     <b role="status">${formatAmount(hits.total, "hit")}</b>
-    ${hits.places.map(
-      (place) => html`<button type="button" class="cdiag-link" key=${place.label} onClick=${() => hits.goTo(place)}>
+    ${hits.places.map((place) => html`
+      <button type="button" class="cdiag-link" key=${place.label} onClick=${() => hits.goTo(place)}>
         ${place.label} ${formatCount(place.count)}
-      </button>`,
-    )}
+      </button>`)}
     <span class="cdiag-hit-keys"><kbd>Enter</kbd> next <kbd>Esc</kbd> clear</span>
   </div>`;
 }

@@ -64,19 +64,9 @@ export function TabBar({ panelId, tabs, current, counts, isFiltered, onPick }) {
       ${shown.map((tab) => {
         const name = tabName(tab);
         const count = counts.get(name);
-        return html`<button
-          type="button"
-          role="tab"
-          class="cdiag-tab"
-          key=${name}
-          id=${`${panelId}-${name}`}
-          data-tab=${name}
-          data-hint=${explain(name)}
-          aria-controls=${panelId}
-          aria-selected=${String(tab === current)}
-          tabindex=${tab === current ? 0 : -1}
-          onClick=${() => onPick(tab)}
-        >
+        return html`<button type="button" role="tab" class="cdiag-tab" key=${name} id=${`${panelId}-${name}`} data-tab=${name}
+          data-hint=${explain(name)} aria-controls=${panelId} aria-selected=${String(tab === current)}
+          tabindex=${tab === current ? 0 : -1} onClick=${() => onPick(tab)}>
           <span>${tab.label}</span><span class=${isFiltered ? "cdiag-count is-hit" : "cdiag-count"}>${count && writeCount(count)}</span>
         </button>`;
       })}

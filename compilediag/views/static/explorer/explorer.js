@@ -1,5 +1,6 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
 import { CompileGroups } from "../core/compile-groups.js";
+import { findAll } from "../core/dom.js";
 import { PageBar } from "../core/page.js";
 import { SearchField } from "../core/search.js";
 import { html } from "../core/view.js";
@@ -42,10 +43,8 @@ export function Explorer({ store, trail, place: wanted }) {
   const onKey = (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    /** @type {HTMLElement | null | undefined} */
-    const stop = page.current?.parentElement?.querySelector('.cdiag-function[tabindex="0"]');
     if (place.guard !== undefined || place.tree !== undefined) go({ function: place.function });
-    else stop?.focus({ preventScroll: true });
+    else findAll(page.current?.parentElement, '.cdiag-function[tabindex="0"]')[0]?.focus({ preventScroll: true });
   };
   const found = documents.byId(place.function);
   return html`

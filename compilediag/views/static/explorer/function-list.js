@@ -1,5 +1,6 @@
 // The functions, most seconds lost first. One tab stop; arrow keys move, Enter opens.
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
+import { findAll } from "../core/dom.js";
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { splitQuery } from "../core/search.js";
@@ -24,7 +25,7 @@ export function FunctionList({ ranked, open, query, onOpen }) {
   const most = Math.max(...ranked.map(([, found]) => found.lost_s ?? 0), 1e-9);
   const stop = [chosen, open].find((id) => shown.some(([known]) => known === id)) ?? shown[0]?.[0];
   useLayoutEffect(() => {
-    if (isMoving.current) /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector('[tabindex="0"]'))?.focus();
+    if (isMoving.current) findAll(box.current, '[tabindex="0"]')[0]?.focus();
     isMoving.current = false;
   });
   /** @param {KeyboardEvent} event */

@@ -1,6 +1,6 @@
 // Recompiles x entries: a line per recompile, a column per entry, in a cell the guards that failed. Arrow keys move in it.
 import { useRef, useState } from "../vendor/hooks.js";
-import { targetOf } from "../core/dom.js";
+import { findAll, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, MISSING } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
@@ -144,20 +144,12 @@ const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLe
 function findNeighbor(here, [down, right]) {
   const row = here.closest("tr");
   if (right) {
-    const all = findButtons(row);
+    const all = findAll(row, "[data-cell]");
     return all[all.findIndex((button) => button === here) + right];
   }
   const place = columnOf(here);
-  const all = findButtons(down > 0 ? row?.nextElementSibling : row?.previousElementSibling);
+  const all = findAll(down > 0 ? row?.nextElementSibling : row?.previousElementSibling, "[data-cell]");
   return all.sort((a, b) => Math.abs(columnOf(a) - place) - Math.abs(columnOf(b) - place))[0];
-}
-
-/**
- * @param {Element | null | undefined} row
- * @returns {HTMLElement[]}
- */
-function findButtons(row) {
-  return [...(row?.querySelectorAll("[data-cell]") ?? [])].filter((node) => node instanceof HTMLElement);
 }
 
 /** @param {Element} button */

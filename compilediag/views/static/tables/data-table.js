@@ -1,5 +1,5 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
-import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
+import { findAll, make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { setHint } from "../core/hints.js";
@@ -203,9 +203,7 @@ export class DataTable {
     this.reorder();
     this.scroller.scrollTop = 0;
     this.paint();
-    /** @type {HTMLElement | null} */
-    const button = this.head.querySelector(`[data-column="${CSS.escape(column.label)}"] button`);
-    button?.focus();
+    findAll(this.head, `[data-column="${CSS.escape(column.label)}"] button`)[0]?.focus();
   }
 
   reorder() {
