@@ -1,6 +1,6 @@
 // The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
 import { CompileGroups } from "./core/compile-groups.js";
-import { make, setShown } from "./core/dom.js";
+import { make } from "./core/dom.js";
 import { Hints } from "./core/hints.js";
 import { openPage } from "./core/page-data.js";
 import { Recompiles } from "./core/recompiles.js";
@@ -10,7 +10,7 @@ import { followTheme } from "./core/theme.js";
 import { draw, Held, html } from "./core/view.js";
 import { Filter } from "./dashboard/filter.js";
 import { TabBar } from "./dashboard/tab-bar.js";
-import { DetailPane } from "./details/detail-pane.js";
+import { DetailPane, Details } from "./details/detail-pane.js";
 import { tabName } from "./tables/columns.js";
 import { DataTable } from "./tables/data-table.js";
 import { panelTabs } from "./tables/panel-tabs.js";
@@ -34,19 +34,18 @@ function showDiff(root, { names, totals, gaps, panels }) {
   /** @type {Tab | undefined} undefined if nothing differs */
   let kind = kinds[0];
   const currentTable = () => store.table(kind?.table ?? "");
-  const detail = new DetailPane(store, groups, { close: () => open(null) });
+  /** @type {Target | null} */
+  let target = null;
+  const details = new Details(store, groups, { close: () => open(null), focusRow: () => table?.focusRow() });
   const table = kind && new DataTable(new Recompiles(store, groups), kind, currentTable(), (_, row) => open({ key: null, table: currentTable(), row }));
-  const main = make("div", "cdiag-main", table?.node, detail.node);
-  main.id = PANEL_ID;
-  main.setAttribute("role", "tabpanel");
-  setShown(main, kinds.length > 0);
   const view = make("div", "cdiag-view");
   root.classList.add("cdiag");
   root.replaceChildren(view);
 
-  /** @param {Target | null} target */
-  const open = (target) => {
-    detail.open(target);
+  /** @param {Target | null} opened */
+  const open = (opened) => {
+    target = opened;
+    paint();
     table?.setOpen(target?.row?.[0] ?? null);
   };
   /** @param {string} text */
@@ -77,10 +76,12 @@ function showDiff(root, { names, totals, gaps, panels }) {
         <div class="cdiag-tabline">
           <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${counts} isFiltered=${filter.isActive} onPick=${show} />
         </div>`}
-      <${Held} node=${main} />
+      <div class="cdiag-main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${tabName(kind)}`} hidden=${!kind}>
+        ${table && html`<${Held} node=${table.node} />`}
+        ${target && html`<${DetailPane} details=${details} target=${target} />`}
+      </div>
       <div class="cdiag-foot">${gaps.map((line) => html`<div>${line}</div>`)}</div>`);
     if (!kind || !table) return;
-    main.setAttribute("aria-labelledby", `${PANEL_ID}-${tabName(kind)}`);
     const shown = passed.get(kind.table) ?? [];
     table.show(kind, currentTable(), shown);
     table.setNote(shown.length ? null : "nothing matches", false);

@@ -1,7 +1,7 @@
 // The dashboard: puts its parts together and decides when to paint.
 import { Copy } from "../core/clipboard.js";
 import { CompileGroups } from "../core/compile-groups.js";
-import { findAll, make, setShown, targetOf } from "../core/dom.js";
+import { findAll, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { recall, remember, SessionMemory } from "../core/memory.js";
@@ -11,10 +11,10 @@ import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
 import { TimelineLanes } from "../timeline/lanes.js";
 import { Timeline } from "../timeline/timeline.js";
-import { CallSiteTree } from "../tables/call-site-tree.js";
+import { CallSites } from "../tables/call-site-tree.js";
 import { tabName } from "../tables/columns.js";
 import { DataTable } from "../tables/data-table.js";
-import { DetailPane } from "../details/detail-pane.js";
+import { DetailPane, Details } from "../details/detail-pane.js";
 import { EndNotice } from "./end-notice.js";
 import { Exports } from "./export-menu.js";
 import { Filter } from "./filter.js";
@@ -22,7 +22,7 @@ import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
 import { PlanCard } from "../plan/plan-card.js";
 import { PrintTables } from "../tables/print-tables.js";
-import { ProvenanceView } from "../details/provenance-view.js";
+import { Provenance } from "../details/provenance-view.js";
 import { HitBar, Hits, SearchBox } from "./search-box.js";
 import { hasRows, TabBar } from "./tab-bar.js";
 import { TabRows } from "../tables/tab-rows.js";
@@ -62,6 +62,8 @@ export class Dashboard extends Page {
   constructor(root, store, trail) {
     super(root, store, trail);
     this.explore = (/** @type {Place} */ place) => trail.explore(place);
+    /** @param {Table<any>} table @param {Cells} row */
+    this.openRow = (table, row) => this.show({ key: this.groups.keyOf(table, row), table, row });
     /** @type {string | null} name of the tab that the reader has chosen */
     this.chosen = null;
     this.query = "";
@@ -85,19 +87,19 @@ export class Dashboard extends Page {
       mark: (evidence) => this.mark(evidence),
     });
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
-    this.table = new DataTable(this.recompiles, TABS[0], store.table(TABS[0].table), (table, row) => this.openRow(table, row));
-    this.provenance = new ProvenanceView(store, () => this.closeProvenance());
-    this.detail = new DetailPane(store, this.groups, {
+    this.table = new DataTable(this.recompiles, TABS[0], store.table(TABS[0].table), this.openRow);
+    /** @type {Target | null} what the details show */
+    this.target = null;
+    /** @type {{title: string, graphs: TracedGraph[]} | null} what is shown in place of the table and the details */
+    this.traced = null;
+    this.details = new Details(store, this.groups, {
       close: () => this.closeDetail(),
-      open: (table, row) => this.openRow(table, row),
+      focusRow: () => this.table.focusRow(),
+      open: this.openRow,
       openCompile: (key) => this.openCompile(key, null),
       explore: this.explore,
-      showProvenance: (title, graphs) => this.showProvenance(title, graphs),
+      showProvenance: (title, graphs) => this.trace({ title, graphs }),
     });
-    this.callSites = new CallSiteTree(store, this.detail.stacks, (table, row) => this.openRow(table, row));
-    this.main = make("div", "cdiag-main", this.table.node, this.callSites.node, this.provenance.node, this.detail.node);
-    this.main.id = this.panelId;
-    this.main.setAttribute("role", "tabpanel");
     this.paper = new PrintTables(store, this.recompiles, this.rows, () => allTabs(store));
     this.exports = new Exports(store, () => this.readTable(), () => this.paper.open(), () => this.readRange());
     this.notice = new EndNotice(store);
@@ -149,7 +151,6 @@ export class Dashboard extends Page {
     this.lanes.refresh();
     this.plan.paint();
     this.paintFiltered();
-    this.detail.paint();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
     this.warmSearch();
     const end = performance.now();
@@ -205,7 +206,6 @@ export class Dashboard extends Page {
     this.hits.places = this.filter.terms.length ? this.findHits() : [];
     this.draw();
     if (this.size !== "line") this.timeline.paint();
-    if (this.size === "full") this.paintTable();
   }
 
   /** Where the search has hits: steps of the plan, and rows by tab. */
@@ -226,10 +226,10 @@ export class Dashboard extends Page {
   showHit(tab, index) {
     this.showTab(tab);
     if (!tab.view) this.table.moveTo(index, false);
-    this.main.scrollIntoView({ block: "nearest" });
+    findAll(this.view, ".cdiag-main")[0].scrollIntoView({ block: "nearest" });
   }
 
-  /** Draws everything but the table, which draws only the rows in view. */
+  /** Draws everything but the timeline. The table draws itself: only the rows in view. */
   draw() {
     const { store, size, tab } = this;
     const isFull = size === "full";
@@ -242,6 +242,9 @@ export class Dashboard extends Page {
     const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
     const fly = (/** @type {RunningCompile} */ flight) => this.openCompile(flight.compile_key, null);
     const { evidence, isActive } = this.filter;
+    const { target, traced } = this;
+    const passed = this.rows.pass(tab);
+    const { note, isWarning } = this.rows.describe(tab, passed);
     draw(this.view, html`
       <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly} onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
@@ -267,10 +270,21 @@ export class Dashboard extends Page {
           <${Ways} store=${store} trail=${this.trail} />
         </div>
         ${this.drawMinor(tab)}
-        <${Held} node=${this.main} />
+        <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tabName(tab)}`}>
+          <${Held} node=${this.table.node} />
+          ${isFull && tab.view && !traced && html`
+            <${CallSites} store=${store} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${note}
+              openId=${target?.row?.[0] ?? null} onOpen=${this.openRow} />`}
+          ${traced && html`<${Provenance} key=${traced.title} title=${traced.title} graphs=${traced.graphs} texts=${store.texts} onClose=${() => this.trace(null)} />`}
+          ${target && html`<${DetailPane} details=${this.details} target=${target} isHidden=${traced !== null} />`}
+        </div>
       </div>
       <${Held} node=${this.paper.paper} />
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
+    setShown(this.table.node, !tab.view && !traced);
+    if (!isFull || tab.view) return;
+    this.table.show(tab, store.table(tab.table), passed);
+    this.table.setNote(note, isWarning);
   }
 
   /**
@@ -287,19 +301,6 @@ export class Dashboard extends Page {
     return html`<button type="button" class="cdiag-link cdiag-minor" onClick=${toggle}>
       ${this.rows.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
     </button>`;
-  }
-
-  paintTable() {
-    const { tab } = this;
-    this.main.setAttribute("aria-labelledby", `${this.panelId}-${tabName(tab)}`);
-    const passed = this.rows.pass(tab);
-    const { note, isWarning } = this.rows.describe(tab, passed);
-    const isCovered = !this.provenance.node.hidden;
-    setShown(this.table.node, !tab.view && !isCovered);
-    setShown(this.callSites.node, tab.view === "call-sites" && !isCovered);
-    if (tab.view) return this.callSites.show(passed, this.filter, note);
-    this.table.show(tab, this.store.table(tab.table), passed);
-    this.table.setNote(note, isWarning);
   }
 
   /** The table that is shown, with the rows that passed the filter. */
@@ -385,7 +386,7 @@ export class Dashboard extends Page {
     this.paint();
     const found = finding && this.store.findings.find(({ id }) => id === finding);
     if (found && this.filter.evidence?.label !== found.title) this.onPick({ label: found.title, evidence: found.evidence });
-    if (found) this.detail.node.scrollIntoView({ block: "nearest" });
+    if (found) findAll(this.view, ".cdiag-detail")[0]?.scrollIntoView({ block: "nearest" });
     if (!range) return;
     const [from, to] = range.map((seconds) => this.lanes.extent.from + 1000 * seconds);
     this.timeline.model.state.zoom = { from, to };
@@ -410,33 +411,17 @@ export class Dashboard extends Page {
   /** @param {Tab} tab */
   showTab(tab) {
     this.chosen = tabName(tab);
-    this.provenance.close();
+    this.traced = null;
     this.paintFiltered();
   }
 
   /**
-   * Shows graphs and code side by side, in place of the table and the detail.
-   * @param {string} title
-   * @param {TracedGraph[]} graphs
+   * Shows graphs and code side by side, in place of the table and the details; null shows these again.
+   * @param {{title: string, graphs: TracedGraph[]} | null} traced
    */
-  showProvenance(title, graphs) {
-    void this.provenance.open(title, graphs);
-    setShown(this.detail.node, false);
-    this.paintTable();
-  }
-
-  closeProvenance() {
-    this.provenance.close();
-    setShown(this.detail.node, this.detail.target !== null);
-    this.paintTable();
-  }
-
-  /**
-   * @param {Table<any>} table
-   * @param {Cells} row
-   */
-  openRow(table, row) {
-    this.show({ key: this.groups.keyOf(table, row), table, row });
+  trace(traced) {
+    this.traced = traced;
+    this.draw();
   }
 
   /**
@@ -453,24 +438,20 @@ export class Dashboard extends Page {
   show(target) {
     this.hints.hide();
     if (!this.isFull) this.setFull(true);
-    this.provenance.close();
-    this.detail.open(target);
-    this.paintTable();
+    this.traced = null;
+    this.target = target;
+    this.draw();
     const id = target.row?.[0] ?? null;
     this.table.setOpen(id);
-    this.callSites.setOpen(id);
     const compile = target.key === null ? undefined : this.groups.members("compiles", target.key)[0];
     this.timeline.setSelected(target.table.name === "compiles" ? id : compile?.[0] ?? null);
   }
 
   closeDetail() {
-    const { node, opener } = this.detail;
-    const isRowGone = node.contains(document.activeElement) && !opener?.isConnected;
-    this.detail.open(null);
+    this.target = null;
     this.table.setOpen(null);
-    this.callSites.setOpen(null);
     this.timeline.setSelected(null);
-    if (isRowGone) this.table.focusRow(); // its element was made again meanwhile
+    this.draw();
   }
 
   /**
@@ -480,7 +461,7 @@ export class Dashboard extends Page {
    */
   onKey(event) {
     if (event.defaultPrevented) return;
-    if (event.key === "Escape" && !this.detail.node.hidden) {
+    if (event.key === "Escape" && this.target && !this.traced) {
       event.stopPropagation();
       return this.closeDetail();
     }

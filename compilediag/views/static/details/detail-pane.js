@@ -2,12 +2,12 @@
 import { Dim, drawSome, Facts, Section } from "../core/blocks.js";
 import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
 import { Copy } from "../core/clipboard.js";
-import { make, setShown } from "../core/dom.js";
+import { findAll } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
-import { Inputs } from "../core/inputs.js";
 import { writeLink } from "../core/place.js";
 import { Prose } from "../core/text.js";
-import { draw, html } from "../core/view.js";
+import { html } from "../core/view.js";
+import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
 import { groupByStage } from "./artifact-stages.js";
 import { Artifact } from "./artifact-view.js";
 import { Collective, CompileTime, Decision, GraphBreak, Kernels, Phases, SymbolicShape } from "./compile-details.js";
@@ -23,6 +23,7 @@ import { TuningLine } from "./tuning-details.js";
 /**
  * @typedef {object} DetailActions
  * @property {() => void} close
+ * @property {() => void} [focusRow] gives the focus to the row that the details are of
  * @property {(table: Table<any>, row: Cells) => void} [open] shows another row
  * @property {(key: string) => void} [openCompile]
  * @property {(place: Place) => void} [explore]
@@ -57,7 +58,54 @@ const SECTIONS = [
 ];
 const MEMBERS = [...SECTIONS.map(([name]) => name).filter((name) => name !== "stacks"), "guard_failures"];
 
-export class DetailPane {
+/**
+ * Shows a compile, led by the section of the target's table; or one row that has no compile. The focus goes with it if
+ * it was opened by key, and back when it is closed. It is described again only if something was added since.
+ * @param {{details: Details, target: Target, isHidden?: boolean}} props
+ */
+export function DetailPane({ details, target, isHidden = false }) {
+  const { store, actions } = details;
+  const node = useRef(/** @type {HTMLElement | null} */ (null));
+  const hadFocus = node.current?.contains(document.activeElement);
+  useLayoutEffect(() => {
+    const opener = /** @type {HTMLElement | null} */ (document.activeElement);
+    return () => {
+      if (!node.current?.contains(document.activeElement)) return;
+      if (opener?.isConnected) opener.focus({ preventScroll: true });
+      else actions.focusRow?.(); // its element was made again meanwhile
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (hadFocus || document.activeElement?.matches(":focus-visible")) findAll(node.current, "h2")[0]?.focus({ preventScroll: true });
+    const { name } = target.table;
+    if (target.key === null || name in DERIVED_PANELS || LED_BY_THE_TOP.has(name)) return;
+    const [body, section] = [".cdiag-detail-body", `[data-section="${name}"]`].map((selector) => findAll(node.current, selector)[0]);
+    if (body && section) body.scrollTop = section.offsetTop;
+  }, [target]);
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    actions.close();
+  };
+  // The target is the key, so that nothing of an earlier one stays open.
+  const content = useMemo(() => {
+    const { title, place, body, events } = details.describe(target);
+    return html`
+      <div class="cdiag-detail-head" key=${target}>
+        <div><h2 tabindex="-1">${title}</h2><div class="cdiag-dim">${place}</div></div>
+        <button type="button" class="cdiag-close" onClick=${actions.close}>close</button>
+      </div>
+      <section class="cdiag-detail-body" tabindex="0" key=${target}>
+        <${FindingLinks} store=${store} events=${new Set(events)} />
+        ${body}
+      </section>`;
+  }, [target, store.seq, store.part, store.tables]);
+  return html`<aside class="cdiag-detail" aria-label="detail" hidden=${isHidden} ref=${node} onKeyDown=${onKey}>${content}</aside>`;
+}
+
+/** Describes what the details show. */
+export class Details {
   /**
    * @param {Store} store
    * @param {CompileGroups} groups
@@ -68,63 +116,6 @@ export class DetailPane {
     this.groups = groups;
     this.stacks = new CallStacks(store);
     this.actions = actions;
-    this.node = make("aside", "cdiag-detail");
-    this.node.setAttribute("aria-label", "detail");
-    this.node.addEventListener("keydown", (event) => this.onKey(event));
-    /** @type {Element | null} what had the focus when it was opened by key */
-    this.opener = null;
-    /** @type {Target | null} */
-    this.target = null;
-    this.opened = 0; // how often, so that nothing of an earlier target stays open
-    this.inputs = new Inputs(); // of what was drawn last
-    setShown(this.node, false);
-  }
-
-  /**
-   * Shows a compile, led by the section of the target's table; or one row that has no compile. The focus goes with it
-   * if it was opened by key, and back when it is closed.
-   * @param {Target | null} target
-   */
-  open(target) {
-    const before = this.target === null ? document.activeElement : this.opener;
-    const hadFocus = this.node.contains(document.activeElement);
-    this.target = target;
-    this.opened += 1;
-    setShown(this.node, target !== null);
-    if (!target) {
-      if (hadFocus && this.opener instanceof HTMLElement) this.opener.focus({ preventScroll: true });
-      return;
-    }
-    this.opener = before;
-    this.paint();
-    if (hadFocus || before?.matches(":focus-visible")) this.node.querySelector("h2")?.focus({ preventScroll: true });
-    const { name } = target.table;
-    if (target.key === null || name in DERIVED_PANELS || LED_BY_THE_TOP.has(name)) return;
-    const [body, section] = [".cdiag-detail-body", `[data-section="${name}"]`].map((selector) => this.node.querySelector(selector));
-    if (body && section instanceof HTMLElement) body.scrollTop = section.offsetTop;
-  }
-
-  /** @param {KeyboardEvent} event */
-  onKey(event) {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    this.actions.close();
-  }
-
-  /** Draws it again if something was added since. */
-  paint() {
-    const { store, target } = this;
-    if (!target || !this.inputs.haveChanged(this.opened, store.seq, store.part, store.tables)) return;
-    const { title, place, body, events } = this.describe(target);
-    draw(this.node, html`
-      <div class="cdiag-detail-head" key=${`head ${this.opened}`}>
-        <div><h2 tabindex="-1">${title}</h2><div class="cdiag-dim">${place}</div></div>
-        <button type="button" class="cdiag-close" onClick=${this.actions.close}>close</button>
-      </div>
-      <section class="cdiag-detail-body" tabindex="0" key=${this.opened}>
-        <${FindingLinks} store=${store} events=${new Set(events)} />
-        ${body}
-      </section>`);
   }
 
   /**

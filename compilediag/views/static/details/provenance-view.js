@@ -1,10 +1,9 @@
 // What each line became: the graph before autograd, the graph after it and the generated code side by side.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { CodeHighlighter } from "../core/code-highlight.js";
-import { make, setShown } from "../core/dom.js";
 import { formatPlace, lookUp } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
-import { draw, html } from "../core/view.js";
+import { html } from "../core/view.js";
 import { findKernelLines, linkLines } from "./provenance-links.js";
 /** @import { ArtifactName, Pane, PaneLinks, PaneTexts, TracedGraph } from "./provenance-links.js" */
 
@@ -26,41 +25,8 @@ const PANES = [["pre", "from Dynamo"], ["post", "after autograd"], ["code", "gen
 const HELP = "Point at a line, or step to it with Tab, to see the lines that it came from and became.";
 const NO_NODES = "torch did not trace the nodes of this graph; lines of generated code show the user's lines.";
 
-export class ProvenanceView {
-  /**
-   * @param {Store} store
-   * @param {() => void} onClose leads back to the tables
-   */
-  constructor(store, onClose) {
-    this.store = store;
-    this.onClose = onClose;
-    this.node = make("div", "cdiag-provenance");
-    this.node.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.stopPropagation(); // the detail that it covers stays open
-      onClose();
-    });
-    setShown(this.node, false);
-  }
-
-  /**
-   * Shows the graphs of one compile.
-   * @param {string} title
-   * @param {TracedGraph[]} graphs
-   */
-  open(title, graphs) {
-    setShown(this.node, true);
-    draw(this.node, html`<${Provenance} key=${title} title=${title} graphs=${graphs} texts=${this.store.texts} onClose=${this.onClose} />`);
-  }
-
-  close() {
-    setShown(this.node, false);
-    draw(this.node, null);
-  }
-}
-
 /** @param {{title: string, graphs: TracedGraph[], texts: Map<number, StoredText>, onClose: () => void}} props */
-function Provenance({ title, graphs, texts, onClose }) {
+export function Provenance({ title, graphs, texts, onClose }) {
   const [picked, pick] = useState(0);
   const [linked, setLinked] = useState(/** @type {Linked | null} */ (null));
   const back = useRef(/** @type {HTMLElement | null} */ (null));
@@ -70,16 +36,24 @@ function Provenance({ title, graphs, texts, onClose }) {
     void readGraph(graphs[picked], texts).then((found) => isCurrent && setLinked(found));
     return () => (isCurrent = false);
   }, [picked]);
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation(); // the detail that it covers stays open
+    onClose();
+  };
   return html`
-    <div class="cdiag-page-head">
-      <button type="button" class="cdiag-link cdiag-up" ref=${back} onClick=${onClose}>‹ back</button>
-      <h2>From graph to code: ${title}</h2>
-    </div>
-    <div class="cdiag-chips">
-      ${graphs.length > 1 && graphs.map((_, i) => html`
-        <button type="button" class="cdiag-compile" aria-pressed=${String(i === picked)} onClick=${() => pick(i)}>graph ${i + 1} of ${graphs.length}</button>`)}
-    </div>
-    ${linked && html`<${Panes} key=${picked} linked=${linked} />`}`;
+    <div class="cdiag-provenance" onKeyDown=${onKey}>
+      <div class="cdiag-page-head">
+        <button type="button" class="cdiag-link cdiag-up" ref=${back} onClick=${onClose}>‹ back</button>
+        <h2>From graph to code: ${title}</h2>
+      </div>
+      <div class="cdiag-chips">
+        ${graphs.length > 1 && graphs.map((_, i) => html`
+          <button type="button" class="cdiag-compile" aria-pressed=${String(i === picked)} onClick=${() => pick(i)}>graph ${i + 1} of ${graphs.length}</button>`)}
+      </div>
+      ${linked && html`<${Panes} key=${picked} linked=${linked} />`}
+    </div>`;
 }
 
 /** @param {{linked: Linked}} props */

@@ -1,10 +1,8 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile at the end of its stack.
 import { countHostFrames, FrameLine, Frames } from "../core/call-stacks.js";
-import { make } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
-import { Inputs } from "../core/inputs.js";
-import { draw, html } from "../core/view.js";
-import { useState } from "../vendor/hooks.js";
+import { html } from "../core/view.js";
+import { useMemo, useState } from "../vendor/hooks.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
 /** @import { Filter } from "../dashboard/filter.js" */
 
@@ -66,102 +64,71 @@ function buildTree(ends) {
   return root;
 }
 
-export class CallSiteTree {
-  /**
-   * @param {Store} store
-   * @param {CallStacks} stacks
-   * @param {(table: Table<any>, row: Cells) => void} onOpen runs on a click on a compile
-   */
-  constructor(store, stacks, onOpen) {
-    this.store = store;
-    this.stacks = stacks;
-    this.onOpen = onOpen;
-    /** @type {number | null} */
-    this.openId = null;
-    this.showsHost = false;
-    this.hostFrames = 0; // outermost frames that are left out, at most, of one stack
-    /** @type {{tree: TreeNode, outside: TreeNode, absent: string} | null} what is shown */
-    this.shown = null;
-    this.node = make("div", "cdiag-where");
-    this.repaint = () => {};
-    this.inputs = new Inputs(); // of the trees
-  }
+/**
+ * The rows at `positions` whose stack is known; while a search runs, also those whose stack matches it.
+ * @param {Table<any>} table of compiles or artifacts
+ * @param {Iterable<number>} positions
+ * @param {Filter} filter
+ * @param {CallStacks} stacks
+ * @param {boolean} showsHost
+ */
+function findEnds(table, positions, filter, stacks, showsHost) {
+  const passed = new Set(positions);
+  const searches = filter.terms.length > 0 && filter.evidence === null;
+  /** @type {StackEnd[]} */
+  const ends = [];
+  let hostFrames = 0; // outermost frames that are left out, at most, of one stack
+  table.rows.forEach((row, i) => {
+    const key = table.get(row, "stack");
+    const whole = key === null ? [] : stacks.framesOf(key);
+    const hidden = countHostFrames(whole);
+    hostFrames = Math.max(hostFrames, hidden);
+    const frames = showsHost ? whole : whole.slice(hidden);
+    if (!frames.length || !(passed.has(i) || (searches && filter.matches(() => writeFrames(frames))))) return;
+    ends.push({ frames, table, row, seconds: (table.name === "compiles" && table.get(row, "duration_s")) || 0 });
+  });
+  return { ends, hostFrames };
+}
 
-  /**
-   * The rows at `positions` whose stack is known; while a search runs, also those whose stack matches it.
-   * @param {Table<any>} table of compiles or artifacts
-   * @param {Iterable<number>} positions
-   * @param {Filter} filter
-   */
-  findEnds(table, positions, filter) {
-    const passed = new Set(positions);
-    const searches = filter.terms.length > 0 && filter.evidence === null;
-    /** @type {StackEnd[]} */
-    const found = [];
-    table.rows.forEach((row, i) => {
-      const key = table.get(row, "stack");
-      const whole = key === null ? [] : this.stacks.framesOf(key);
-      const hidden = countHostFrames(whole);
-      this.hostFrames = Math.max(this.hostFrames, hidden);
-      const frames = this.showsHost ? whole : whole.slice(hidden);
-      if (!frames.length || !(passed.has(i) || (searches && filter.matches(() => writeFrames(frames))))) return;
-      const seconds = table.name === "compiles" ? this.store.table("compiles").get(row, "duration_s") : 0;
-      found.push({ frames, table, row, seconds: seconds ?? 0 });
-    });
-    return found;
-  }
-
-  /**
-   * @param {number[]} positions of the compiles that passed the filter
-   * @param {Filter} filter
-   * @param {string | null} note
-   */
-  show(positions, filter, note) {
-    const [compiles, artifacts] = [this.store.table("compiles"), this.store.table("artifacts")];
-    const versions = [compiles.version, artifacts.version, this.store.table("stacks").version];
-    this.repaint = () => this.show(positions, filter, note);
-    const search = [positions.length, filter.terms.join(" "), filter.evidence?.label];
-    if (!this.inputs.haveChanged(this.showsHost, compiles, ...versions, ...search, note)) return;
-    this.hostFrames = 0;
-    const others = filter.isActive ? [] : artifacts.rows.keys();
-    const tree = buildTree(this.findEnds(compiles, positions, filter));
-    const outside = buildTree(this.findEnds(artifacts, others, filter));
-    this.shown = { tree, outside, absent: note ?? (filter.isActive ? "nothing matches" : "no call stack was recorded") };
-    this.draw();
-  }
-
-  /** @param {number | null} id */
-  setOpen(id) {
-    this.openId = id;
-    this.draw();
-  }
-
-  draw() {
-    if (!this.shown) return;
-    const { tree, outside, absent } = this.shown;
-    const toggleHost = () => {
-      this.showsHost = !this.showsHost;
-      this.repaint();
-    };
-    const hidden = `show ${formatAmount(this.hostFrames, "frame")} above your code`;
+/**
+ * `positions` of the compiles that passed the filter. It is made again only if what it shows has changed.
+ * @param {{
+ *   store: Store, stacks: CallStacks, positions: number[], filter: Filter, note: string | null, openId: number | null,
+ *   onOpen: (table: Table<any>, row: Cells) => void
+ * }} props `onOpen` runs on a click on a compile
+ */
+export function CallSites({ store, stacks, positions, filter, note, openId, onOpen }) {
+  const [showsHost, setShowsHost] = useState(false);
+  const tables = ["compiles", "artifacts", "stacks"].map((name) => store.table(name));
+  const made = [showsHost, tables[0], ...tables.map(({ version }) => version), positions.length, filter.terms.join(" "), filter.evidence?.label];
+  const { compiles, others } = useMemo(() => ({
+    compiles: findEnds(tables[0], positions, filter, stacks, showsHost),
+    others: findEnds(tables[1], filter.isActive ? [] : tables[1].rows.keys(), filter, stacks, showsHost),
+  }), made);
+  return useMemo(() => {
+    const [tree, outside] = [buildTree(compiles.ends), buildTree(others.ends)];
+    const hostFrames = Math.max(compiles.hostFrames, others.hostFrames);
+    const hidden = `show ${formatAmount(hostFrames, "frame")} above your code`;
     /** @param {StackEnd} end */
-    const drawEnd = (end) => html`<${End} end=${end} store=${this.store} openId=${this.openId} onOpen=${this.onOpen} />`;
-    draw(this.node, html`
-      ${!tree.count && html`<div class="cdiag-note">${absent}</div>`}
-      <p class="cdiag-where-legend">
-        <span class="cdiag-dim">${LEGEND}</span>
-        ${this.hostFrames > 0 && html`
-          <button type="button" class="cdiag-link" onClick=${toggleHost}>${this.showsHost ? "hide the frames above your code" : hidden}</button>`}
-      </p>
-      <div class="cdiag-where-box">
-        <${Branch} start=${tree} drawEnd=${drawEnd} />
-        ${outside.count > 0 && html`
-          <details class="cdiag-words">
-            <summary>logged outside any compile: ${formatAmount(outside.count, "artifact")}</summary>
-            <div><${Branch} start=${outside} drawEnd=${drawEnd} /></div>
-          </details>`}
-      </div>`);
-  }
+    const drawEnd = (end) => html`<${End} end=${end} store=${store} openId=${openId} onOpen=${onOpen} />`;
+    return html`
+      <div class="cdiag-where">
+        ${!tree.count && html`<div class="cdiag-note">${note ?? (filter.isActive ? "nothing matches" : "no call stack was recorded")}</div>`}
+        <p class="cdiag-where-legend">
+          <span class="cdiag-dim">${LEGEND}</span>
+          ${hostFrames > 0 && html`
+            <button type="button" class="cdiag-link" onClick=${() => setShowsHost(!showsHost)}>${showsHost ? "hide the frames above your code" : hidden}</button>`}
+        </p>
+        <div class="cdiag-where-box">
+          <${Branch} start=${tree} drawEnd=${drawEnd} />
+          ${outside.count > 0 && html`
+            <details class="cdiag-words">
+              <summary>logged outside any compile: ${formatAmount(outside.count, "artifact")}</summary>
+              <div><${Branch} start=${outside} drawEnd=${drawEnd} /></div>
+            </details>`}
+        </div>
+      </div>`;
+  }, [compiles, note, openId]);
 }
 
 /** @typedef {(end: StackEnd) => ComponentChild} DrawEnd */
