@@ -2,12 +2,12 @@
 
 /**
  * The cell that ran as `In[number]`; null outside of such a notebook, while it runs, and after it ran again.
- * @param {Element} node in the notebook
+ * @param {Element | null} node in the notebook
  * @param {number} number
  * @returns {HTMLElement | null}
  */
 function findCell(node, number) {
-  const cells = [...(node.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])];
+  const cells = [...(node?.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])];
   const wanted = `[${number}]:`;
   const found = cells.find((cell) => cell.querySelector(".jp-InputArea-prompt")?.textContent?.trim() === wanted);
   return /** @type {HTMLElement | null} */ (found ?? null);
@@ -23,15 +23,15 @@ function findEditor(cell) {
 
 /**
  * True if the page is in a notebook whose cells it can read.
- * @param {Element} node
+ * @param {Element | null} node
  */
 export function hasCells(node) {
-  return node.closest(".jp-NotebookPanel") !== null;
+  return Boolean(node?.closest(".jp-NotebookPanel"));
 }
 
 /**
  * The text of a cell; null if it is not there, or its editor shows only a part of it.
- * @param {Element} node
+ * @param {Element | null} node
  * @param {number} number
  */
 export function readCell(node, number) {
@@ -42,7 +42,7 @@ export function readCell(node, number) {
 
 /**
  * Puts another text into a cell, as if it was pasted: the editor's own undo brings the old one back.
- * @param {Element} node
+ * @param {Element | null} node
  * @param {number} number
  * @param {string} text
  */
@@ -59,7 +59,7 @@ export function writeCell(node, number, text) {
 
 /**
  * Selects a line of a cell; false if it is not there.
- * @param {Element} node
+ * @param {Element | null} node
  * @param {number} number
  * @param {number} line from 1
  */

@@ -20,7 +20,7 @@ import { Exports } from "./export-menu.js";
 import { Filter } from "./filter.js";
 import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
-import { PlanCard } from "../plan/plan-card.js";
+import { listLargeCosts, PlanCard } from "../plan/plan-card.js";
 import { PrintTables } from "../tables/print-tables.js";
 import { Provenance } from "../details/provenance-view.js";
 import { HitBar, Hits, SearchBox } from "./search-box.js";
@@ -30,7 +30,7 @@ import { allTabs, SEARCHED, TABS } from "../tables/tabs.js";
 import { LARGE_SHARE, Totals } from "./totals.js";
 /** @import { Target } from "../details/detail-pane.js" */
 /** @import { Size } from "./header.js" */
-/** @import { Picked } from "../plan/plan-card.js" */
+/** @import { Picked, PlanActions } from "../plan/plan-card.js" */
 /** @import { TracedGraph } from "../details/provenance-links.js" */
 /** @import { HitPlace } from "./search-box.js" */
 /** @import { TabCount } from "./tab-bar.js" */
@@ -81,11 +81,13 @@ export class Dashboard extends Page {
     this.hits = new Hits(() => this.draw());
     this.recompiles = new Recompiles(store, this.groups);
     this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
-    this.plan = new PlanCard(store, {
+    /** @type {PlanActions} */
+    this.planActions = {
       pick: (picked) => this.onPick(picked),
       explore: this.explore,
       mark: (evidence) => this.mark(evidence),
-    });
+    };
+    this.isPrinting = false;
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
     this.table = new DataTable(this.recompiles, TABS[0], store.table(TABS[0].table), this.openRow);
     /** @type {Target | null} what the details show */
@@ -149,7 +151,6 @@ export class Dashboard extends Page {
     this.groups.refresh();
     this.recompiles.refresh();
     this.lanes.refresh();
-    this.plan.paint();
     this.paintFiltered();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
     this.warmSearch();
@@ -164,7 +165,6 @@ export class Dashboard extends Page {
     if (query) this.filter.setQuery((this.query = query));
     if (!picked) return;
     this.filter.setEvidence(picked.label, picked.evidence);
-    this.plan.setPicked(picked.label);
   }
 
   /** Prepares the search, so that its first keystroke is as fast as the others. */
@@ -210,9 +210,14 @@ export class Dashboard extends Page {
 
   /** Where the search has hits: steps of the plan, and rows by tab. */
   findHits() {
-    const steps = findAll(this.plan.node, ".cdiag-step").filter((step) => this.filter.matches(() => (step.textContent ?? "").toLowerCase()));
+    const { plan } = this.store;
+    const steps = (plan?.steps ?? []).map(({ title, place, what, why, change, title_values }) => [title, place, what, why, change, ...title_values]);
+    const costs = plan ? listLargeCosts(plan, this.store.isLive()).map(({ title, what, advice }) => [title, what, advice]) : [];
+    const found = [...steps, ...costs].flatMap((texts, i) => (this.filter.matches(() => texts.join("\n").toLowerCase()) ? [i] : []));
+    /** @param {number} i */
+    const goToStep = (i) => findAll(this.view, ".cdiag-step")[found[i]]?.scrollIntoView({ block: "nearest" });
     /** @type {HitPlace[]} */
-    const places = [{ label: "Plan", count: steps.length, go: (i) => steps[i].scrollIntoView({ block: "nearest" }) }];
+    const places = [{ label: "Plan", count: found.length, go: goToStep }];
     for (const tab of allTabs(this.store)) {
       places.push({ label: tab.label, count: this.counts.get(tabName(tab))?.shown ?? 0, go: (i) => this.showHit(tab, i) });
     }
@@ -253,7 +258,8 @@ export class Dashboard extends Page {
       <${Problem} store=${store} />
       ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
       <${Held} node=${this.paper.dialog} />
-      ${size !== "line" && html`<${Held} node=${this.plan.node} />`}
+      ${size !== "line" && html`
+        <${PlanCard} store=${store} actions=${this.planActions} picked=${evidence?.label ?? null} isPrinting=${this.isPrinting} />`}
       ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
       <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
       ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
@@ -312,14 +318,16 @@ export class Dashboard extends Page {
   preparePrint() {
     this.screenTheme = this.root.dataset.theme;
     this.root.dataset.theme = "light";
-    this.plan.setPrinting(true);
+    this.isPrinting = true;
+    this.draw();
     this.timeline.fillPaper();
     this.paper.fill();
   }
 
   endPrint() {
     this.root.dataset.theme = this.screenTheme;
-    this.plan.setPrinting(false);
+    this.isPrinting = false;
+    this.draw();
     this.timeline.emptyPaper();
     this.paper.empty();
   }
@@ -352,7 +360,6 @@ export class Dashboard extends Page {
     const isSelected = picked !== null && this.filter.evidence?.label !== picked.label;
     if (isSelected) this.filter.setEvidence(picked.label, picked.evidence);
     else this.filter.clearEvidence();
-    this.plan.setPicked(isSelected ? picked.label : null);
     if (isSelected) this.goToEvidence(picked.evidence);
     this.paintFiltered();
   }
@@ -472,7 +479,7 @@ export class Dashboard extends Page {
       e: () => this.store.isFrozen || this.setFull(!this.isFull),
       j: () => this.moveStep(1),
       k: () => this.moveStep(-1),
-      c: () => findAll(this.plan.node, ".cdiag-whole .cdiag-copy")[0]?.click(),
+      c: () => findAll(this.view, ".cdiag-whole .cdiag-copy")[0]?.click(),
     };
     const run = Object.hasOwn(keys, event.key.toLowerCase()) && keys[event.key.toLowerCase()];
     if (!run) return;
@@ -491,7 +498,7 @@ export class Dashboard extends Page {
    * @param {number} direction 1 or -1
    */
   moveStep(direction) {
-    const steps = findAll(this.plan.node, ".cdiag-step");
+    const steps = findAll(this.view, ".cdiag-step");
     const here = steps.findIndex((step) => step.contains(document.activeElement));
     findAll(steps[here < 0 && direction < 0 ? steps.length - 1 : here + direction], "button, summary")[0]?.focus();
   }

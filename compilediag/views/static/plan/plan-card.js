@@ -1,13 +1,23 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
-import { make, setShown } from "../core/dom.js";
-import { Inputs } from "../core/inputs.js";
-import { hasCells } from "../core/notebook-cell.js";
-import { draw, html } from "../core/view.js";
-import { PlanView } from "./plan-view.js";
-import { Trial } from "./trial.js";
-import { findCellState } from "./whole-change.js";
+import { Copy } from "../core/clipboard.js";
+import { Code, Fold } from "../core/code.js";
+import { formatAmount } from "../core/format.js";
+import { Prose } from "../core/text.js";
+import { html } from "../core/view.js";
+import { useMemo, useRef, useState } from "../vendor/hooks.js";
+import { Cost, Sentences } from "./cost.js";
+import { CostRow, PlanStepRow } from "./plan-step.js";
+import { TimeSplit } from "./time-split.js";
+import { Trial, TrialButton, TrialMessage } from "./trial.js";
+import { useCells, WholeChange } from "./whole-change.js";
 
-const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put the page in place later
+const FIRST = 5; // steps that are shown before "show all"
+const FIRST_LIVE = 2; // while they can change: the card has the height of two from the start
+const LEAST_SHARE = 0.1; // of the compile time: what costs less is folded
+const WAITING = [
+  "The changes appear here as soon as something recompiles.",
+  "The first compile of a function is needed; the next calls reuse it.",
+];
 
 /** @typedef {{label: string, evidence: number[]}} Picked what is selected: its name, and event ids */
 /**
@@ -16,82 +26,128 @@ const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put t
  * @property {(place: Place) => void} explore
  * @property {(evidence: number[] | null) => void} [mark] marks the compiles of these events for a moment
  */
+/**
+ * @typedef {object} Card what the parts of the card share
+ * @property {Store} store
+ * @property {PlanActions} actions
+ * @property {Plan} plan
+ * @property {boolean} isLive
+ * @property {string | null} picked label of what is selected
+ * @property {boolean} isPrinting on paper, all is open
+ * @property {{current: HTMLElement | null}} node
+ */
 
-export class PlanCard {
-  /**
-   * @param {Store} store
-   * @param {PlanActions} actions
-   */
-  constructor(store, actions) {
-    this.store = store;
-    this.actions = actions;
-    this.trial = new Trial(store);
-    this.inputs = new Inputs(); // of what was drawn last
-    /** @type {string | null} label of what is selected */
-    this.picked = null;
-    /** @type {Set<string>} keys of the open steps, and "change" */
-    this.open = new Set();
-    this.showsAll = false;
-    this.isPrinting = false;
-    this.changes = 0; // of what the reader has opened, and of the cells around
-    this.node = make("section", "cdiag-plan");
-    this.node.setAttribute("aria-label", "Plan");
-    for (const type of ["pointerover", "focusin"]) this.node.addEventListener(type, () => this.checkCells());
-    for (const wait of LOOKS_MS) setTimeout(() => this.checkCells(), wait);
-    this.cells = ""; // what the cells that the plan changes have now
-  }
+/**
+ * The card; nothing before there is a plan. It is drawn again only if what it shows has changed.
+ * @param {{store: Store, actions: PlanActions, picked?: string | null, isPrinting?: boolean}} props
+ */
+export function PlanCard({ store, actions, picked = null, isPrinting = false }) {
+  const { plan, search, canSearch, isFrozen, meta, examples, torch_docs } = store;
+  const isLive = store.isLive();
+  const node = useRef(/** @type {HTMLElement | null} */ (null));
+  const trial = useMemo(() => new Trial(store), [store]);
+  const [cells, look] = useCells(node, plan);
+  return useMemo(() => {
+    if (!plan) return null;
+    const card = { store, actions, plan, isLive, picked, isPrinting, node };
+    const large = listLargeCosts(plan, isLive);
+    const isEmpty = !plan.steps.length && !large.length;
+    return html`
+      <section class="cdiag-plan" aria-label="Plan" ref=${node} onPointerOver=${look} onFocusIn=${look}>
+        <div class="cdiag-plan-top">
+          <div class="cdiag-plan-verdict">
+            <p class="cdiag-plan-kind">${describeState(plan, isLive, trial.isRunning, isEmpty)}</p>
+            <h2 class="cdiag-plan-headline" aria-live="polite">${plan.headline}${isLive && !plan.recompiles && !plan.leads && " so far"}</h2>
+          </div>
+          <div class="cdiag-plan-actions">
+            <${TrialButton} trial=${trial} plan=${plan} isLive=${isLive} />
+            ${isFrozen && !isEmpty && plan.try_command && html`<${Copy} text=${plan.try_command} label="Copy the try command" hint=${plan.try_command} />`}
+          </div>
+        </div>
+        <${TrialMessage} trial=${trial} plan=${plan} explore=${actions.explore} />
+        <${TimeSplit} plan=${plan} />
+        ${isLive && isEmpty ? html`<ol class="cdiag-steps is-waiting">${WAITING.map((text) => html`<li key=${text}>${text}</li>`)}</ol>`
+          : !isEmpty && html`<${Steps} card=${card} costs=${large} look=${look} />`}
+        <${Rest} plan=${plan} costs=${plan.costs.filter((cost) => !large.includes(cost))} isEmpty=${isEmpty} isLive=${isLive} />
+        ${plan.notes.map((note) => html`<p class="cdiag-plan-note" key=${note}><${Prose} text=${note} /></p>`)}
+        ${search?.lines.length ? html`<${Fold} title="Runs" isOpen=${trial.isRunning} name="cdiag-trial-runs">
+          <ol class="cdiag-trial-lines">${search.lines.map((line, i) => html`<li key=${i}><${Prose} text=${line} /></li>`)}</ol>
+        <//>` : null}
+      </section>`;
+  }, [plan, isLive, search, canSearch, meta.stopped_ms, examples, torch_docs, picked, isPrinting, trial.changes, cells]);
+}
 
-  paint() {
-    const { plan, search, canSearch, isFrozen, meta, examples, torch_docs } = this.store;
-    const live = this.store.isLive();
-    const own = [this.picked, this.changes, this.trial.changes];
-    if (!this.inputs.haveChanged(plan, live, search, canSearch, meta.stopped_ms, examples, torch_docs, ...own)) return;
-    setShown(this.node, plan !== null);
-    if (plan) draw(this.node, html`<${PlanView} card=${this} plan=${plan} isLive=${live} isFrozen=${isFrozen} />`);
-  }
+/**
+ * The costs that have lines of their own.
+ * @param {Plan} plan
+ * @param {boolean} isLive
+ */
+export function listLargeCosts(plan, isLive) {
+  return plan.costs.filter((cost) => cost.title && cost.seconds >= LEAST_SHARE * plan.seconds && !isLive);
+}
 
-  redraw() {
-    this.changes += 1;
-    this.paint();
-  }
+/**
+ * @param {Plan} plan
+ * @param {boolean} isLive
+ * @param {boolean} isTrying
+ * @param {boolean} isEmpty
+ */
+function describeState({ searched, tried }, isLive, isTrying, isEmpty) {
+  if (isTrying) return "Plan · trying";
+  if (isLive) return "Plan so far";
+  if (searched || tried) return "Plan · tried";
+  return isEmpty ? "Plan" : "Plan · not tried yet";
+}
 
-  /** Draws again if the page came into a notebook, or a cell was edited since. */
-  checkCells() {
-    const states = (this.store.plan?.sources ?? []).map((source) => findCellState(this.node, source));
-    const cells = [hasCells(this.node), ...states].join();
-    if (cells === this.cells) return;
-    this.cells = cells;
-    this.redraw();
-  }
+/** @param {{card: Card, costs: CompileCost[], look: () => void}} props */
+function Steps({ card, costs, look }) {
+  const { isLive, plan: { steps } } = card;
+  const [showsAll, setShowsAll] = useState(false);
+  const keys = makeKeys(steps.map(({ rule, file, line, expression }) => [rule, file, line, expression]));
+  const first = isLive ? FIRST_LIVE : FIRST;
+  const later = steps.length - first;
+  const more = showsAll ? "Show fewer steps" : isLive ? formatAmount(later, "more step") : `Show all ${steps.length} steps`;
+  return html`
+    <div class="cdiag-steps-frame">
+      <ol class="cdiag-steps">
+        ${steps.map((step, i) => html`<${PlanStepRow} key=${keys[i]} card=${card} step=${step} number=${i + 1} isLater=${i >= first && !showsAll} />`)}
+        ${costs.map((cost, i) => html`<${CostRow} key=${`${cost.kind} ${i}`} card=${card} cost=${cost} />`)}
+      </ol>
+      ${later > 0 && html`<button type="button" class="cdiag-link cdiag-more-steps" aria-expanded=${showsAll} onClick=${() => setShowsAll(!showsAll)}>${more}</button>`}
+      <${WholeChange} card=${card} look=${look} />
+    </div>`;
+}
 
-  /** @param {string | null} label */
-  setPicked(label) {
-    this.picked = label;
-    this.paint();
-  }
+/**
+ * What no step resolves, what costs less, and specifications that can replace steps: folded, but open if there is
+ * nothing else.
+ * @param {{plan: Plan, costs: CompileCost[], isEmpty: boolean, isLive: boolean}} props
+ */
+function Rest({ plan, costs, isEmpty, isLive }) {
+  const { unresolved, specs, searched } = plan;
+  return html`<div class="cdiag-plan-rest">
+    ${searched && searched.rejected.length > 0 && html`<${Fold} title=${`${formatAmount(searched.rejected.length, "change")} tried and rejected`}><${Sentences} texts=${searched.rejected} /><//>`}
+    ${specs.map(({ title, code }) => html`<${Fold} key=${title} title=${title.replace(/:$/, "")}><${Code} code=${code} hint="copy this specification" /><//>`)}
+    ${unresolved.length > 0 && html`<${Fold} title=${`${formatAmount(unresolved.length, "cause")} not resolved, and why`} isOpen=${isEmpty} name="cdiag-unresolved">
+      <${Sentences} texts=${unresolved.map(({ place, what, reason }) => [place, what, reason].filter(Boolean).join(": "))} />
+    <//>`}
+    ${costs.length > 0 && html`<${Fold} title="Where compile time goes" name="cdiag-costs" isOpen=${isEmpty && plan.recompiles > 0 && !isLive}>
+      <ul class="cdiag-sentences">${costs.map((cost) => html`<li key=${`${cost.kind} ${cost.place} ${cost.function}`}><${Cost} cost=${cost} /></li>`)}</ul>
+    <//>`}
+  </div>`;
+}
 
-  /** @param {string} key */
-  toggle(key) {
-    if (!this.open.delete(key)) this.open.add(key);
-    this.redraw();
-  }
-
-  /**
-   * @param {string} key
-   * @returns {boolean}
-   */
-  isOpen(key) {
-    return this.isPrinting || this.open.has(key); // on paper, all is open
-  }
-
-  /** @param {boolean} isPrinting */
-  setPrinting(isPrinting) {
-    this.isPrinting = isPrinting;
-    this.redraw();
-  }
-
-  toggleAll() {
-    this.showsAll = !this.showsAll;
-    this.redraw();
-  }
+/**
+ * A key for each item, made of what stays the same while the item changes. Equal ones are numbered.
+ * @param {unknown[][]} identities
+ */
+function makeKeys(identities) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  return identities.map((identity) => {
+    const key = JSON.stringify(identity);
+    const count = counts.get(key) ?? 0;
+    counts.set(key, count + 1);
+    return `${key} ${count}`;
+  });
 }

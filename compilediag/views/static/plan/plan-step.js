@@ -5,9 +5,10 @@ import { Icon } from "../core/icon.js";
 import { selectLine } from "../core/notebook-cell.js";
 import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
+import { useState } from "../vendor/hooks.js";
 import { Cost } from "./cost.js";
 import { Proof } from "./proof.js";
-/** @import { PlanCard } from "./plan-card.js" */
+/** @import { Card } from "./plan-card.js" */
 
 const WIDEST = 60; // characters of one value
 const LONGEST = 300; // characters of a line of code
@@ -15,12 +16,11 @@ const CELL = /^Cell In\[(\d+)\]$/;
 
 /**
  * The line of a step or of a cost: a button that opens it, and beside it a link to the place.
- * @param {{card: PlanCard, id: string, number: number | null, place: ComponentChild, saves: string, seconds: number, children: ComponentChild}} props
+ * @param {{isOpen: boolean, toggle: () => void, number: number | null, place: ComponentChild, saves: string, seconds: number, children: ComponentChild}} props
  */
-function Row({ card, id, number, place, saves, seconds, children }) {
-  const isOpen = card.isOpen(id);
+function Row({ isOpen, toggle, number, place, saves, seconds, children }) {
   return html`<div class=${`cdiag-step-row ${isOpen ? "is-open" : ""}`}>
-    <button type="button" class="cdiag-step-title" aria-expanded=${isOpen} onClick=${() => card.toggle(id)}>
+    <button type="button" class="cdiag-step-title" aria-expanded=${isOpen} onClick=${toggle}>
       <${Icon} name="open" />
       <span class="cdiag-step-number">${number ?? "–"}</span>
       <span class="cdiag-step-cause">${children}</span>
@@ -31,26 +31,30 @@ function Row({ card, id, number, place, saves, seconds, children }) {
   </div>`;
 }
 
-/** @param {{card: PlanCard, plan: Plan, step: PlanStep, number: number, id: string, isLater: boolean}} props */
-export function PlanStepRow({ card, plan, step, number, id, isLater }) {
-  const { mark } = card.actions;
+/** @param {{card: Card, step: PlanStep, number: number, isLater: boolean}} props */
+export function PlanStepRow({ card, step, number, isLater }) {
+  const { plan, actions: { mark } } = card;
+  const [isChosen, choose] = useState(false);
+  const isOpen = isChosen || card.isPrinting;
   const values = step.title_values.map((value) => oneLine(value, WIDEST));
   const name = `cdiag-step ${isLater ? "is-later" : ""}`;
   return html`<li class=${name} data-rule=${step.rule} onPointerEnter=${() => mark?.(step.evidence)} onPointerLeave=${() => mark?.(null)}>
-    <${Row} card=${card} id=${id} number=${number} place=${html`<${PlaceLink} card=${card} step=${step} />`} saves=${describeGain(plan, number)} seconds=${step.seconds_gained}>
+    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${number} place=${html`<${PlaceLink} card=${card} step=${step} />`} saves=${describeGain(plan, number)} seconds=${step.seconds_gained}>
       <b><${Prose} text=${oneLine(step.title || step.what, LONGEST)} /></b>
       <span class="cdiag-step-values">${values.map((value, i) => html`${i ? ", " : " "}<code key=${i}>${value}</code>`)}${step.has_more_values && ", …"}</span>
     <//>
-    ${card.isOpen(id) && html`<${StepBody} card=${card} plan=${plan} step=${step} number=${number} />`}
+    ${isOpen && html`<${StepBody} card=${card} step=${step} number=${number} />`}
   </li>`;
 }
 
-/** @param {{card: PlanCard, cost: CompileCost, id: string}} props */
-export function CostRow({ card, cost, id }) {
+/** @param {{card: Card, cost: CompileCost}} props */
+export function CostRow({ card, cost }) {
+  const [isChosen, choose] = useState(false);
+  const isOpen = isChosen || card.isPrinting;
   const place = cost.place ? html`<code class="cdiag-step-place">${cost.place}</code>` : html`<span class="cdiag-step-place"></span>`;
   return html`<li class="cdiag-step" data-rule=${cost.kind}>
-    <${Row} card=${card} id=${id} number=${null} place=${place} saves="" seconds=${cost.seconds}><b><${Prose} text=${cost.title} /></b><//>
-    ${card.isOpen(id) && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
+    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${null} place=${place} saves="" seconds=${cost.seconds}><b><${Prose} text=${cost.title} /></b><//>
+    ${isOpen && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
   </li>`;
 }
 
@@ -68,18 +72,18 @@ function describeGain({ steps }, number) {
 
 /**
  * `In[4]:4` or `train.py:27`: a link that selects the line where the notebook has it.
- * @param {{card: PlanCard, step: PlanStep}} props
+ * @param {{card: Card, step: PlanStep}} props
  */
 function PlaceLink({ card, step: { file, line, place } }) {
   const cell = CELL.exec(file ?? "");
   if (!cell || line === null) return html`<code class="cdiag-step-place" title=${[file, line].filter((part) => part !== null).join(":")}>${oneLine(place, WIDEST)}</code>`;
-  const go = () => selectLine(card.node, Number(cell[1]), line);
+  const go = () => selectLine(card.node.current, Number(cell[1]), line);
   return html`<button type="button" class="cdiag-link cdiag-step-place" data-hint="go to this line" onClick=${go}>In[${cell[1]}]:${line}</button>`;
 }
 
-/** @param {{card: PlanCard, plan: Plan, step: PlanStep, number: number}} props */
-function StepBody({ card, plan, step, number }) {
-  const { store, actions } = card;
+/** @param {{card: Card, step: PlanStep, number: number}} props */
+function StepBody({ card, step, number }) {
+  const { store, plan, actions } = card;
   const { rule, why, what, saving, alternatives, evidence, proof } = step;
   const label = `step ${formatCount(number)}, ${oneLine(step.place, WIDEST)}`;
   const docs = store.torch_docs[rule];

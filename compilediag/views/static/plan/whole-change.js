@@ -5,27 +5,50 @@ import { formatAmount } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { hasCells, readCell, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
-/** @import { PlanCard } from "./plan-card.js" */
+import { useEffect, useState } from "../vendor/hooks.js";
+/** @import { Card } from "./plan-card.js" */
 
-const KEY = "change";
+const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put the page in place later
+const DRAWN_MS = 50; // after which an editor has drawn its new text
 
-/** @param {{card: PlanCard, plan: Plan, isLive: boolean}} props */
-export function WholeChange({ card, plan, isLive }) {
-  const { sources, patch, code } = plan;
+/**
+ * What the notebook has of the cells that the plan changes, as a text that differs when that does; and a function that
+ * looks again, because a reader may have edited a cell.
+ * @param {{current: HTMLElement | null}} node
+ * @param {Plan | null} plan
+ * @returns {[cells: string, look: () => void]}
+ */
+export function useCells(node, plan) {
+  const [cells, setCells] = useState("");
+  const look = () => {
+    const states = (plan?.sources ?? []).map((source) => findCellState(node.current, source));
+    setCells([hasCells(node.current), ...states].join());
+  };
+  useEffect(() => {
+    const timers = LOOKS_MS.map((wait) => setTimeout(look, wait));
+    return () => timers.forEach(clearTimeout);
+  }, [plan === null]);
+  return [cells, look];
+}
+
+/** @param {{card: Card, look: () => void}} props */
+export function WholeChange({ card, look }) {
+  const { sources, patch, code } = card.plan;
+  const [isChosen, choose] = useState(false);
   if (!sources.length && !code) return null;
-  const isOpen = card.isOpen(KEY);
+  const isOpen = isChosen || card.isPrinting;
   const cells = sources.filter(({ cell, after }) => cell !== null && after !== null);
   const areCells = cells.length > 0 && cells.length === sources.length;
   const text = cells.length === 1 && areCells ? cells[0].after : patch ?? code;
   const what = !sources.length ? "the code of all steps" : cells.length === 1 && areCells ? "the changed cell" : "the patch";
   return html`<div class="cdiag-whole">
     <div class="cdiag-whole-foot">
-      <button type="button" class="cdiag-whole-title" aria-expanded=${isOpen} onClick=${() => card.toggle(KEY)}>
+      <button type="button" class="cdiag-whole-title" aria-expanded=${isOpen} onClick=${() => choose(!isChosen)}>
         <${Icon} name="open" /><b>The whole change</b> <span class="cdiag-whole-size"><${Size} sources=${sources} /></span>
       </button>
       <span class="cdiag-whole-actions">
         <${Copy} text=${text ?? ""} hint=${`copy ${what}`} />
-        ${areCells && hasCells(card.node) && html`<${Replace} card=${card} cells=${cells} isLive=${isLive} />`}
+        ${areCells && hasCells(card.node.current) && html`<${Replace} card=${card} cells=${cells} look=${look} />`}
         ${sources.length > 0 && !areCells && patch && html`<button type="button" class="cdiag-button" onClick=${() => savePatch(patch)}>Save patch</button>`}
       </span>
     </div>
@@ -48,17 +71,17 @@ function Size({ sources }) {
 
 /**
  * Puts the changed text into each cell, runs nothing, and offers to undo it.
- * @param {{card: PlanCard, cells: ChangedSource[], isLive: boolean}} props
+ * @param {{card: Card, cells: ChangedSource[], look: () => void}} props
  */
-function Replace({ card, cells, isLive }) {
-  const states = cells.map((source) => findCellState(card.node, source));
+function Replace({ card: { node: { current: node }, isLive }, cells, look }) {
+  const states = cells.map((source) => findCellState(node, source));
   const name = cells.length === 1 ? `cell ${cells[0].place}` : `${cells.length} cells`;
   /** @param {"before" | "after"} which */
   const write = (which) => {
     const from = which === "after" ? "before" : "after";
-    const isAsDrawn = cells.every((source) => findCellState(card.node, source) === from);
-    for (const source of isAsDrawn ? cells : []) writeCell(card.node, source.cell ?? 0, source[which] ?? "");
-    setTimeout(() => card.redraw(), 50); // the editor has drawn it then
+    const isAsDrawn = cells.every((source) => findCellState(node, source) === from);
+    for (const source of isAsDrawn ? cells : []) writeCell(node, source.cell ?? 0, source[which] ?? "");
+    setTimeout(look, DRAWN_MS);
   };
   if (states.every((state) => state === "after")) {
     return html`<button type="button" class="cdiag-button cdiag-replace" onClick=${() => write("before")}>Replaced · Undo</button>`;
@@ -83,11 +106,11 @@ function explain(states) {
 
 /**
  * What the notebook has in the cell now: the text before the change, the one after it, another one, or no such cell.
- * @param {Element} node
+ * @param {Element | null} node
  * @param {ChangedSource} source
  * @returns {CellState}
  */
-export function findCellState(node, { cell, before, after }) {
+function findCellState(node, { cell, before, after }) {
   const text = cell === null ? null : readCell(node, cell);
   if (text === null) return "gone";
   const found = trim(text);
