@@ -75,9 +75,14 @@ export function drawSome(list, draw) {
   return html`${list.slice(0, MOST).map(draw)}${list.length > MOST && html`<${Dim}>and ${formatCount(list.length - MOST)} more<//>`}`;
 }
 
-/** @param {{name: string, heading: string, children: ComponentChild}} props */
+/** @param {{name?: string, heading: string, children: ComponentChild}} props */
 export function Section({ name, heading, children }) {
   return html`<section class="cdiag-section" data-section=${name}><h3>${heading}</h3>${children}</section>`;
+}
+
+/** @param {{heading: string, children: ComponentChild}} props what is shown on request */
+export function Words({ heading, children }) {
+  return html`<details class="cdiag-words"><summary>${heading}</summary>${children}</details>`;
 }
 
 /**

@@ -1,4 +1,4 @@
-// Makes elements and sets their text. Text always becomes a text node, so names from the user's program are never parsed.
+// Makes elements, sets their text, finds them. Text always becomes a text node, so names from the user's program are never parsed.
 
 /** @typedef {Node | string | null | undefined} Child null, undefined and "" are left out */
 
@@ -65,4 +65,18 @@ export function targetOf(event) {
  */
 export function findAll(root, selector) {
   return [.../** @type {Iterable<HTMLElement>} */ (root?.querySelectorAll(selector) ?? [])];
+}
+
+/**
+ * Saves a text as a file, as the browser saves a download.
+ * @param {string} name
+ * @param {string} type
+ * @param {string} text
+ */
+export function saveFile(name, type, text) {
+  const link = make("a", "");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

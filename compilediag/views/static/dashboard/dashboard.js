@@ -21,7 +21,7 @@ import { Filter } from "./filter.js";
 import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
 import { Header } from "./header.js";
 import { listLargeCosts, PlanCard } from "../plan/plan-card.js";
-import { PrintTables } from "../tables/print-tables.js";
+import { PrintDialog, PrintedTable, USUAL } from "../tables/print-tables.js";
 import { Provenance } from "../details/provenance-view.js";
 import { HitBar, Hits, SearchBox } from "./search-box.js";
 import { hasRows, TabBar } from "./tab-bar.js";
@@ -102,8 +102,9 @@ export class Dashboard extends Page {
       explore: this.explore,
       showProvenance: (title, graphs) => this.trace({ title, graphs }),
     });
-    this.paper = new PrintTables(store, this.recompiles, this.rows, () => allTabs(store));
-    this.exports = new Exports(store, () => this.readTable(), () => this.paper.open(), () => this.readRange());
+    this.isChoosing = false; // which tables to print
+    this.printed = USUAL;
+    this.exports = new Exports(store, () => this.readTable(), () => this.choosePrinted(true), () => this.readRange());
     this.notice = new EndNotice(store);
     this.memory = new SessionMemory("dashboard"); // of which table, search and step the reader chose
     this.isFull = store.isFrozen || recall(nameOfSize()) === "full";
@@ -257,7 +258,9 @@ export class Dashboard extends Page {
       ${isFull && this.query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
       <${Problem} store=${store} />
       ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
-      <${Held} node=${this.paper.dialog} />
+      ${this.isChoosing && html`
+        <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onChoose=${(/** @type {string[]} */ names) => this.choosePrinted(true, names)}
+          onClose=${() => this.choosePrinted(false)} />`}
       ${size !== "line" && html`
         <${PlanCard} store=${store} actions=${this.planActions} picked=${evidence?.label ?? null} isPrinting=${this.isPrinting} />`}
       ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
@@ -285,7 +288,8 @@ export class Dashboard extends Page {
           ${target && html`<${DetailPane} details=${this.details} target=${target} isHidden=${traced !== null} />`}
         </div>
       </div>
-      <${Held} node=${this.paper.paper} />
+      <div class="cdiag-paper">${this.isPrinting && this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))).map((each) => html`
+        <${PrintedTable} key=${tabName(each.tab)} store=${store} recompiles=${this.recompiles} tab=${each.tab} positions=${each.positions} />`)}</div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
     setShown(this.table.node, !tab.view && !traced);
     if (!isFull || tab.view) return;
@@ -321,7 +325,6 @@ export class Dashboard extends Page {
     this.isPrinting = true;
     this.draw();
     this.timeline.fillPaper();
-    this.paper.fill();
   }
 
   endPrint() {
@@ -329,7 +332,21 @@ export class Dashboard extends Page {
     this.isPrinting = false;
     this.draw();
     this.timeline.emptyPaper();
-    this.paper.empty();
+  }
+
+  listPrintable() {
+    const tabs = allTabs(this.store).filter((tab) => !tab.view);
+    return tabs.map((tab) => ({ tab, positions: this.rows.pass(tab) })).filter(({ positions }) => positions.length > 0);
+  }
+
+  /**
+   * Asks which tables to print, or no longer.
+   * @param {boolean} isChoosing
+   * @param {string[]} [names]
+   */
+  choosePrinted(isChoosing, names = this.printed) {
+    Object.assign(this, { isChoosing, printed: names });
+    this.draw();
   }
 
   tick() {

@@ -1,6 +1,6 @@
 // The commands of the export menu: files that the kernel writes, and files that the browser makes of what is in the page.
 import { copyText } from "../core/clipboard.js";
-import { make } from "../core/dom.js";
+import { saveFile } from "../core/dom.js";
 import { writeLink } from "../core/place.js";
 /** @import { Command } from "../core/menu.js" */
 
@@ -70,18 +70,14 @@ export class Exports {
   }
 
   /**
-   * Saves a text as a file, as the browser saves a download.
    * @param {string} name
    * @param {string} type
    * @param {string} text
    */
   save(name, type, text) {
-    const link = make("a", "");
-    link.href = URL.createObjectURL(new Blob([text], { type }));
-    link.download = name.replace(/[^\w.-]+/g, "_");
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    this.say(`${link.download} was saved in the folder of your downloads`);
+    const file = name.replace(/[^\w.-]+/g, "_");
+    saveFile(file, type, text);
+    this.say(`${file} was saved in the folder of your downloads`);
   }
 }
 

@@ -6,17 +6,8 @@ import { html } from "../core/view.js";
 
 export const LARGE_SHARE = 0.05; // of the compile time: more than that is a warning
 
-/** @type {Record<string, (value: number) => string>} total -> its format; all others are counts */
-const FORMATS = {
-  compile_s: formatSeconds,
-  lost_s: formatSeconds,
-  cache_saved_s: formatSeconds,
-  own_s: formatSeconds,
-  tuning_s: formatSeconds,
-  eager_s: formatSeconds,
-  used_once_s: formatSeconds,
-  own_share: formatShare,
-};
+/** @type {[end: string, format: (value: number) => string][]} how the names of totals end that are no counts */
+const FORMATS = [["_s", formatSeconds], ["_share", formatShare], ["", formatCount]];
 
 /** @typedef {[key: string, one: string, many?: string]} Total a total, and the words after it */
 
@@ -66,7 +57,8 @@ export function Totals({ store }) {
 function TotalNumber({ store, total: [key, one, many], isBlind, isMain = false }) {
   const value = store.totals[key];
   const isKnown = value !== null && value !== undefined && !(isBlind && value === 0);
-  const text = isKnown ? (isBlind ? "≥ " : "") + (FORMATS[key] ?? formatCount)(value) : MISSING;
+  const format = FORMATS.find(([end]) => key.endsWith(end))?.[1] ?? formatCount;
+  const text = isKnown ? (isBlind ? "≥ " : "") + format(value) : MISSING;
   const words = value === 1 ? one : many ?? one;
   return html`<span class=${isMain ? "cdiag-total is-main" : "cdiag-total"} hidden=${!isMain && !(value > 0)}>
     <span class="cdiag-amount" data-total=${key} data-value=${isKnown ? value : ""}>${text}</span>

@@ -1,5 +1,5 @@
 // Details of a recompile and of a refused call: what changed, and every guard that failed.
-import { CodeLine, Dim, joinKnown, longText, MOST, whenKnown } from "../core/blocks.js";
+import { CodeLine, Dim, joinKnown, longText, MOST, whenKnown, Words } from "../core/blocks.js";
 import { explain } from "../core/glossary.js";
 import { formatAmount, formatCode, formatPlace, formatSeconds, formatTimes, lookUp, MISSING } from "../core/format.js";
 import { Term } from "../core/text.js";
@@ -90,5 +90,5 @@ function GuardFailure({ get }) {
 
 /** @param {{text: string}} props torch's reason */
 export function TorchReason({ text }) {
-  return html`<details class="cdiag-words"><summary>torch's message</summary><p>${longText(text)}</p></details>`;
+  return html`<${Words} heading="torch's message"><p>${longText(text)}</p><//>`;
 }

@@ -8,11 +8,6 @@ import { html } from "../core/view.js";
 
 export const WIDEST = 120; // characters of a name or value
 
-/** @param {{heading: string, children: ComponentChild}} props */
-export function PageSection({ heading, children }) {
-  return html`<section class="cdiag-section"><h3>${heading}</h3>${children}</section>`;
-}
-
 /**
  * "forward (model.py:30)".
  * @param {FunctionDocument} found

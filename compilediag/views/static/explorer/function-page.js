@@ -1,9 +1,9 @@
 // The page of one function: its recompiles by entry, the guards that failed, its entries.
-import { joinKnown, PlainTable, whenKnown } from "../core/blocks.js";
+import { joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
-import { Change, Findings, functionName, GuardLink, Kinds, PageSection } from "./explorer-blocks.js";
+import { Change, Findings, functionName, GuardLink, Kinds } from "./explorer-blocks.js";
 import { RecompileGrid } from "./recompile-grid.js";
 /** @import { FunctionContext } from "./document-types" */
 
@@ -18,10 +18,10 @@ export function FunctionPage({ context }) {
     <${Head} found=${found} />
     <${Findings} context=${context} findings=${documents.findingsOf(found, null)} />
     ${found.rows.length > 0 && html`
-      <${PageSection} heading="Recompiles, and which guards failed in which entry"><${RecompileGrid} context=${context} /><//>`}
+      <${Section} heading="Recompiles, and which guards failed in which entry"><${RecompileGrid} context=${context} /><//>`}
     ${found.guards.length > 0 && html`
-      <${PageSection} heading="Guards that failed"><${Guards} context=${context} /><p class="cdiag-dim">${ALONE}</p><//>`}
-    <${PageSection} heading="Entries, in lookup order"><${Entries} context=${context} /><//>`;
+      <${Section} heading="Guards that failed"><${Guards} context=${context} /><p class="cdiag-dim">${ALONE}</p><//>`}
+    <${Section} heading="Entries, in lookup order"><${Entries} context=${context} /><//>`;
 }
 
 /** @param {{found: FunctionDocument}} props */

@@ -1,12 +1,11 @@
 // The page of one guard: its values over time, the user's line that it comes from, what failed with it, what to change.
-import { joinKnown, PlainTable, whenKnown } from "../core/blocks.js";
+import { CodeLine, joinKnown, longText, PlainTable, Section, whenKnown, Words } from "../core/blocks.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds } from "../core/format.js";
 import { html } from "../core/view.js";
-import { Findings, GuardLink, Kinds, PageHead, PageSection, Tag } from "./explorer-blocks.js";
+import { Findings, GuardLink, Kinds, PageHead, Tag } from "./explorer-blocks.js";
 import { ValuePlot } from "./value-plot.js";
 /** @import { FunctionContext } from "./document-types" */
 
-const LONGEST = 2000; // characters of one text
 const NO_LINE = "No line of your code needs this guard: it belongs to an argument, or to torch itself.";
 
 /** @param {{context: FunctionContext, at: number}} props */
@@ -21,15 +20,15 @@ export function GuardPage({ context, at }) {
   return html`
     <${PageHead} context=${context} title=${html`<${Tag} guard=${at} /><code>${guard.name}</code>`}><${Kinds} kinds=${guard.kinds} /> · ${facts}<//>
     ${guard.verdict !== null && html`<p class="cdiag-verdict">${guard.verdict}</p>`}
-    ${guard.points.length > 0 && html`<${PageSection} heading="Values over time"><${ValuePlot} found=${found} guard=${guard} start=${start} /><//>`}
+    ${guard.points.length > 0 && html`<${Section} heading="Values over time"><${ValuePlot} found=${found} guard=${guard} start=${start} /><//>`}
     ${guard.with.length > 0 && html`
-      <${PageSection} heading="Failed together with"><${Companions} context=${context} guard=${guard} /><//>`}
-    ${findings.length > 0 && html`<${PageSection} heading="What to change"><${Findings} context=${context} findings=${findings} /><//>`}
-    <${PageSection} heading="Your code"><${UserCode} guard=${guard} isRedacted=${store.meta.redacted === true} /><//>
-    <${PageSection} heading="What torch checks">
-      ${guard.texts.map((text) => html`<pre class="cdiag-code">${clip(text)}</pre>`)}
+      <${Section} heading="Failed together with"><${Companions} context=${context} guard=${guard} /><//>`}
+    ${findings.length > 0 && html`<${Section} heading="What to change"><${Findings} context=${context} findings=${findings} /><//>`}
+    <${Section} heading="Your code"><${UserCode} guard=${guard} isRedacted=${store.meta.redacted === true} /><//>
+    <${Section} heading="What torch checks">
+      ${guard.texts.map((text) => html`<pre class="cdiag-code">${longText(text)}</pre>`)}
       ${guard.texts.length === 0 && html`<p class="cdiag-dim">not recorded</p>`}
-      ${guard.hint && html`<p class="cdiag-dim">torch's hint: ${clip(guard.hint)}</p>`}
+      ${guard.hint && html`<p class="cdiag-dim">torch's hint: ${longText(guard.hint)}</p>`}
     <//>`;
 }
 
@@ -59,10 +58,10 @@ function UserCode({ guard, isRedacted }) {
   if (isRedacted) return html`<p class="cdiag-dim">${place ? `${place} (a redacted report has no code)` : "redacted"}</p>`;
   return html`
     ${place && html`<p class="cdiag-dim" title=${`${guard.user_file}:${guard.user_line}`}>${place}</p>`}
-    ${guard.around ? html`<${CodeAround} around=${guard.around} line=${guard.user_line} />` : guard.user_code && html`<pre class="cdiag-code">${clip(guard.user_code)}</pre>`}
+    ${guard.around ? html`<${CodeAround} around=${guard.around} line=${guard.user_line} />` : guard.user_code && html`<pre class="cdiag-code">${longText(guard.user_code)}</pre>`}
     ${!place && !guard.around && !guard.user_code && html`<p class="cdiag-dim">${NO_LINE}</p>`}
-    ${guard.framework && html`<${Words} heading=${`comes from torch's own ${guard.framework}`} text=${guard.framework_code ?? ""} />`}
-    ${guard.stack && html`<${Words} heading="call stack" text=${guard.stack} />`}`;
+    ${guard.framework && html`<${Words} heading=${`comes from torch's own ${guard.framework}`}><${CodeLine} code=${guard.framework_code} place=${null} /><//>`}
+    ${guard.stack && html`<${Words} heading="call stack"><${CodeLine} code=${guard.stack} place=${null} /><//>`}`;
 }
 
 /** @param {{around: [number: number, text: string][], line: number | null}} props */
@@ -72,14 +71,4 @@ function CodeAround({ around, line }) {
     <pre class="cdiag-code cdiag-around">${around.map(([number, text]) => html`
       <span class=${number === line ? "cdiag-code-line is-it" : "cdiag-code-line"}><span class="cdiag-code-number">${
         `${number === line ? "▸" : " "}${String(number).padStart(width)}  `}</span>${`${text}\n`}</span>`)}</pre>`;
-}
-
-/** @param {{heading: string, text: string}} props */
-function Words({ heading, text }) {
-  return html`<details class="cdiag-words"><summary>${heading}</summary>${text && html`<pre class="cdiag-code">${clip(text)}</pre>`}</details>`;
-}
-
-/** @param {string} text */
-function clip(text) {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }

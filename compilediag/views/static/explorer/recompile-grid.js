@@ -1,5 +1,5 @@
 // Recompiles x entries: a line per recompile, a column per entry, in a cell the guards that failed. Arrow keys move in it.
-import { useRef, useState } from "../vendor/hooks.js";
+import { useState } from "../vendor/hooks.js";
 import { findAll, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, MISSING } from "../core/format.js";
 import { At } from "../core/text.js";
@@ -19,7 +19,6 @@ export function RecompileGrid({ context }) {
   const { found } = context;
   const [showsAll, setShowsAll] = useState(false);
   const [stop, setStop] = useState(/** @type {string | null} cell that is reached with Tab; null for the first */ (null));
-  const frame = useRef(/** @type {HTMLElement | null} */ (null));
   const begin = showsAll ? 0 : Math.max(0, found.rows.length - MOST_ROWS);
   const rows = found.rows.slice(begin);
   const named = new Set(rows.flatMap((row) => [...row.cells.map(([entry]) => entry), row.closest]));
@@ -41,7 +40,7 @@ export function RecompileGrid({ context }) {
   };
   return html`
     <div>
-      <div class="cdiag-grid-frame" ref=${frame} onKeyDown=${onKey}>
+      <div class="cdiag-grid-frame" onKeyDown=${onKey}>
         <table class="cdiag-grid" role="grid" aria-label="recompiles by entry">
           <thead>
             <tr>

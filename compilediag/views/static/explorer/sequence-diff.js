@@ -43,31 +43,15 @@ function diffMiddle(one, other) {
       longest[i * wide + j] = one[i] === other[j] ? longest[(i + 1) * wide + j + 1] + 1 : Math.max(down, right);
     }
   }
-  return walkTable(one, other, longest);
-}
-
-/**
- * @param {number[]} one
- * @param {number[]} other
- * @param {Uint16Array} longest
- */
-function walkTable(one, other, longest) {
-  const wide = other.length + 1;
   /** @type {Difference[]} */
   const found = [];
   let [i, j] = [0, 0];
-  while (i < one.length || j < other.length) {
-    if (i < one.length && j < other.length && one[i] === other[j]) {
-      found.push([" ", one[i]]);
-      i += 1;
+  while (i < one.length && j < other.length) {
+    if (one[i] === other[j]) {
+      found.push([" ", one[i++]]);
       j += 1;
-    } else if (j >= other.length || (i < one.length && longest[(i + 1) * wide + j] >= longest[i * wide + j + 1])) {
-      found.push(["-", one[i]]);
-      i += 1;
-    } else {
-      found.push(["+", other[j]]);
-      j += 1;
-    }
+    } else if (longest[(i + 1) * wide + j] >= longest[i * wide + j + 1]) found.push(["-", one[i++]]);
+    else found.push(["+", other[j++]]);
   }
-  return found;
+  return [...found, ...markAll("-", one.slice(i)), ...markAll("+", other.slice(j))];
 }

@@ -1,6 +1,7 @@
 // All changes of the plan in the user's own cells or file: read, copied, put in place, saved as a patch.
 import { Code, Diff } from "../core/code.js";
 import { Copy } from "../core/clipboard.js";
+import { saveFile } from "../core/dom.js";
 import { formatAmount } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { hasCells, readCell, writeCell } from "../core/notebook-cell.js";
@@ -49,7 +50,7 @@ export function WholeChange({ card, look }) {
       <span class="cdiag-whole-actions">
         <${Copy} text=${text ?? ""} hint=${`copy ${what}`} />
         ${areCells && hasCells(card.node.current) && html`<${Replace} card=${card} cells=${cells} look=${look} />`}
-        ${sources.length > 0 && !areCells && patch && html`<button type="button" class="cdiag-button" onClick=${() => savePatch(patch)}>Save patch</button>`}
+        ${sources.length > 0 && !areCells && patch && html`<button type="button" class="cdiag-button" onClick=${() => saveFile("compilediag.patch", "text/x-diff", patch)}>Save patch</button>`}
       </span>
     </div>
     ${isOpen && (sources.length ? sources.map((source) => html`<div key=${source.place} class="cdiag-whole-source">
@@ -123,13 +124,4 @@ function findCellState(node, { cell, before, after }) {
  */
 function trim(text) {
   return text.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
-}
-
-/** @param {string} patch */
-function savePatch(patch) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([patch], { type: "text/x-diff" }));
-  link.download = "compilediag.patch";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

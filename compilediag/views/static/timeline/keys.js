@@ -27,19 +27,13 @@ export function findNext(lanes, current, key, range) {
  * @param {number} step
  */
 function findNearest(lanes, current, step) {
+  /** @param {CompileBar} bar */
+  const distance = (bar) => Math.abs(bar.start - current.start);
   for (let i = lanes.indexOf(current.lane) + step; lanes[i]; i += step) {
     const { bars } = lanes[i];
-    if (bars.length) return bars.reduce((best, bar) => (apart(bar, current) < apart(best, current) ? bar : best));
+    if (bars.length) return bars.reduce((best, bar) => (distance(bar) < distance(best) ? bar : best));
   }
   return null;
-}
-
-/**
- * @param {CompileBar} a
- * @param {CompileBar} b
- */
-function apart(a, b) {
-  return Math.abs(a.start - b.start);
 }
 
 /**
@@ -47,10 +41,8 @@ function apart(a, b) {
  * @param {boolean} isLast
  */
 function findEnd(lanes, isLast) {
-  const ends = lanes.map((lane) => (isLast ? lane.bars[lane.bars.length - 1] : lane.bars[0]));
-  const known = ends.filter((bar) => bar !== undefined);
-  const [first] = known.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start));
-  return first ?? null;
+  const ends = lanes.flatMap(({ bars }) => (isLast ? bars.slice(-1) : bars.slice(0, 1)));
+  return ends.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start))[0] ?? null;
 }
 
 /**
@@ -58,9 +50,5 @@ function findEnd(lanes, isLast) {
  * @param {Range} range
  */
 function findFirstInView(lanes, { from, to }) {
-  for (const lane of lanes) {
-    const bar = lane.bars.find(({ start, end }) => end >= from && start <= to);
-    if (bar) return bar;
-  }
-  return findEnd(lanes, false);
+  return lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= from && start <= to) ?? findEnd(lanes, false);
 }

@@ -20,13 +20,9 @@ import { PHASE_KINDS, phaseKind } from "./phases.js";
  */
 /** @typedef {{start: number, end: number, depth: number, kind: number, key: string | null}} PhaseBar `kind`: position in KINDS */
 /** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
+/** @typedef {CompiledFunction & LaneContent} Lane */
 /**
- * @typedef {object} Lane
- * @property {string} name
- * @property {string} own the name in the program
- * @property {string | null} after "after the graph break at line 21", of the rest of a function
- * @property {string | null} file
- * @property {number | null} line
+ * @typedef {object} LaneContent
  * @property {CompileBar[]} bars in order of time
  * @property {PhaseBar[]} phases the outer ones first
  * @property {Mark[]} marks
@@ -126,21 +122,16 @@ export class TimelineLanes {
    * @param {(bar: CompileBar) => boolean} isIt
    */
   findBar(isIt) {
-    for (const lane of this.list) {
-      const bar = lane.bars.find(isIt);
-      if (bar) return bar;
-    }
-    return null;
+    return this.list.flatMap(({ bars }) => bars).find(isIt) ?? null;
   }
 
   /** @param {CompiledFunction} what */
-  laneOf({ name, own, after, file, line, lane }) {
-    let found = this.byFunction.get(lane);
-    if (!found) {
-      found = { name, own, after, file, line, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
-      this.byFunction.set(lane, found);
-    }
-    return found;
+  laneOf(what) {
+    const known = this.byFunction.get(what.lane);
+    /** @type {Lane} */
+    const lane = known ?? { ...what, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
+    this.byFunction.set(what.lane, lane);
+    return lane;
   }
 
   addCompiles() {

@@ -6,12 +6,12 @@ import { makeLayout } from "./drawing.js";
 import { putLitFirst } from "./lanes.js";
 import { TimelineState } from "./state.js";
 import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./ranges.js";
-/** @import { Layout } from "./drawing.js" */
+/** @import { Frame, Layout } from "./drawing.js" */
 /** @import { Point } from "./input.js" */
 /** @import { CompileBar, Lane, Mark, TimelineLanes } from "./lanes.js" */
 /** @import { Range } from "./ranges.js" */
 
-/** @typedef {{from: number, to: number, range: Range, scale: TimeScale, origin: number, now: number, lit: Set<string | null> | null}} View */
+/** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit">} View */
 /** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean}} Hit */
 
 const MOST_LANES = 7; // without "more"
