@@ -83,8 +83,7 @@ function showDiff(root, { names, totals, gaps, panels }) {
       <div class="cdiag-foot">${gaps.map((line) => html`<div>${line}</div>`)}</div>`);
     if (!kind || !table) return;
     const shown = passed.get(kind.table) ?? [];
-    table.show(kind, currentTable(), shown);
-    table.setNote(shown.length ? null : "nothing matches", false);
+    table.show(kind, currentTable(), shown, { note: shown.length ? null : "nothing matches", isWarning: false });
   };
   new Hints(root);
   followTheme(root, undefined, () => {});

@@ -36,19 +36,6 @@ export function setShown(node, shown) {
 }
 
 /**
- * Makes a button that does not submit a form.
- * @param {string} className
- * @param {string} text
- * @param {() => void} onClick
- */
-export function makeButton(className, text, onClick) {
-  const button = make("button", className, text);
-  button.type = "button";
-  button.addEventListener("click", onClick);
-  return button;
-}
-
-/**
  * The element that an event came from.
  * @param {Event} event
  * @returns {Element}

@@ -7,16 +7,6 @@ const GAP = 6; // px between it and what it explains
 let count = 0;
 
 /**
- * Gives an element an explanation.
- * @param {HTMLElement} node
- * @param {string | null | undefined} text
- */
-export function setHint(node, text) {
-  if (text) node.dataset.hint = text;
-  else delete node.dataset.hint;
-}
-
-/**
  * What is shown for an element: its explanation, or its text if that is cut off.
  * @param {Element} start
  * @returns {{node: HTMLElement, text: string} | null}

@@ -250,7 +250,7 @@ export class Dashboard extends Page {
     const { evidence, isActive } = this.filter;
     const { target, traced } = this;
     const passed = this.rows.pass(tab);
-    const { note, isWarning } = this.rows.describe(tab, passed);
+    const said = this.rows.describe(tab, passed);
     draw(this.view, html`
       <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly} onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
@@ -282,7 +282,7 @@ export class Dashboard extends Page {
         <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tabName(tab)}`}>
           <${Held} node=${this.table.node} />
           ${isFull && tab.view && !traced && html`
-            <${CallSites} store=${store} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${note}
+            <${CallSites} store=${store} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${said.note}
               openId=${target?.row?.[0] ?? null} onOpen=${this.openRow} />`}
           ${traced && html`<${Provenance} key=${traced.title} title=${traced.title} graphs=${traced.graphs} texts=${store.texts} onClose=${() => this.trace(null)} />`}
           ${target && html`<${DetailPane} details=${this.details} target=${target} isHidden=${traced !== null} />`}
@@ -292,9 +292,7 @@ export class Dashboard extends Page {
         <${PrintedTable} key=${tabName(each.tab)} store=${store} recompiles=${this.recompiles} tab=${each.tab} positions=${each.positions} />`)}</div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
     setShown(this.table.node, !tab.view && !traced);
-    if (!isFull || tab.view) return;
-    this.table.show(tab, store.table(tab.table), passed);
-    this.table.setNote(note, isWarning);
+    if (isFull && !tab.view) this.table.show(tab, store.table(tab.table), passed, said);
   }
 
   /**

@@ -1,5 +1,5 @@
 // The columns that tabs share, and how a cell is written and sorted.
-import { formatCount, formatFunction, formatPlace, formatSeconds, formatValue, MISSING, oneLine } from "../core/format.js";
+import { formatCount, formatFunction, formatPlace, formatSeconds, formatValue, isNumeric, MISSING, oneLine } from "../core/format.js";
 import { readChange, writeChange } from "../core/recompiles.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
@@ -132,4 +132,9 @@ export function sortKey(column, table, row, recompiles) {
 export function makeContext(table, row, recompiles) {
   const { groups } = recompiles;
   return { row, owner: groups.functionOf(groups.keyOf(table, row)), start: groups.start, recompiles };
+}
+
+/** @param {TabColumn} column */
+export function classOf(column) {
+  return column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "";
 }

@@ -1,11 +1,11 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
-import { findAll, make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
+import { findAll, make, setShown, setText, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
-import { setHint } from "../core/hints.js";
 import { Inputs } from "../core/inputs.js";
+import { draw, html } from "../core/view.js";
 import { fitColumns, WITH_BARS } from "./column-widths.js";
-import { listColumns, makeContext, sortKey, tabName, writeCell } from "./columns.js";
+import { classOf, listColumns, makeContext, sortKey, tabName, writeCell } from "./columns.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
@@ -90,12 +90,16 @@ export class DataTable {
   }
 
   /**
-   * Shows the rows of a tab that passed the filter.
+   * Shows the rows of a tab that passed the filter, and says why there are none, or what they leave out.
    * @param {Tab} tab
    * @param {Table} table
    * @param {number[]} passed
+   * @param {{note: string | null, isWarning: boolean}} said
    */
-  show(tab, table, passed) {
+  show(tab, table, passed, { note, isWarning }) {
+    setText(this.note, note ?? "");
+    setShown(this.note, note !== null);
+    this.note.classList.toggle("is-warning", isWarning);
     const isOther = !this.isShown || this.tab !== tab;
     if (isOther || this.table !== table) this.dropElements();
     const anchor = isOther || this.scroller.scrollTop < ROW ? null : this.topRow();
@@ -105,17 +109,6 @@ export class DataTable {
     if (isOther) this.scroller.scrollTop = 0;
     this.keepInPlace(anchor);
     this.paint();
-  }
-
-  /**
-   * Says why there is nothing, or what the rows leave out.
-   * @param {string | null} text
-   * @param {boolean} isWarning
-   */
-  setNote(text, isWarning) {
-    setText(this.note, text ?? "");
-    setShown(this.note, text !== null);
-    this.note.classList.toggle("is-warning", isWarning);
   }
 
   /** @param {number | null} id */
@@ -154,7 +147,7 @@ export class DataTable {
     if (!this.inputs.haveChanged(this.tab, this.table.columns, ...labels, ...sort, this.scroller.clientWidth, size)) return;
     this.columns = columns;
     this.hadFocus = this.canvas.contains(document.activeElement);
-    this.head.replaceChildren(...columns.map((column) => this.makeHeadCell(column, sort)));
+    draw(this.head, html`${columns.map((column) => this.drawHeadCell(column, sort))}`);
     this.fitColumns();
     this.dropElements();
   }
@@ -178,16 +171,14 @@ export class DataTable {
    * @param {TabColumn} column
    * @param {Sort} sort
    */
-  makeHeadCell(column, [sorted, direction]) {
+  drawHeadCell(column, [sorted, direction]) {
     const { label } = column;
-    const isSorted = label === sorted;
-    const button = makeButton("", isSorted ? `${label} ${direction > 0 ? "▲" : "▼"}` : label, () => this.sortBy(column));
-    setHint(button, explain(label) ?? this.table.columns.find((known) => known.name === column.name)?.doc);
-    const cell = make("div", isNumeric(column.type) ? "is-number" : "", button);
-    cell.setAttribute("role", "columnheader");
-    cell.setAttribute("aria-sort", isSorted ? (direction > 0 ? "ascending" : "descending") : "none");
-    cell.dataset.column = label;
-    return cell;
+    const [order, sign] = label !== sorted ? ["none", ""] : direction > 0 ? ["ascending", " ▲"] : ["descending", " ▼"];
+    const hint = explain(label) ?? this.table.columns.find((known) => known.name === column.name)?.doc;
+    return html`
+      <div role="columnheader" class=${isNumeric(column.type) ? "is-number" : ""} aria-sort=${order} data-column=${label} key=${label}>
+        <button type="button" data-hint=${hint || null} onClick=${() => this.sortBy(column)}>${label}${sign}</button>
+      </div>`;
   }
 
   currentSort() {
@@ -273,7 +264,7 @@ export class DataTable {
     const context = makeContext(this.table, row, this.recompiles);
     const element = this.elements.get(id) ?? this.makeRow(id);
     if (element.inputs.haveChanged(row, context.owner?.lane, context.start, this.recompiles.inputs.last)) {
-      element.node.replaceChildren(...this.columns.map((column) => this.makeCell(column, context)));
+      draw(element.node, html`${this.columns.map((column) => this.drawCell(column, context))}`);
     }
     const { node } = element;
     node.style.top = `${index * ROW}px`;
@@ -298,21 +289,15 @@ export class DataTable {
    * @param {TabColumn} column
    * @param {CellContext} context
    */
-  makeCell(column, context) {
+  drawCell(column, context) {
     const text = writeCell(column, this.table, context);
-    const cell = make("div", column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "");
     const value = this.table.get(context.row, column.name ?? "");
-    if (column.look === "steps" && text !== MISSING) cell.append(...text.split(" ").map((step) => make("span", "cdiag-step-number", step)));
-    else cell.append(text);
-    if (column.type === "time") cell.title = formatDate(value);
-    if (column.look === "bar" && value !== null) {
-      const bar = make("i", "");
-      bar.style.setProperty("--value", String(value));
-      cell.append(make("span", "cdiag-lost", bar));
-    }
-    cell.setAttribute("role", "gridcell");
-    cell.dataset.column = column.label;
-    return cell;
+    const areSteps = column.look === "steps" && text !== MISSING;
+    return html`
+      <div role="gridcell" class=${classOf(column)} data-column=${column.label} title=${column.type === "time" ? formatDate(value) : null}>
+        ${areSteps ? text.split(" ").map((step) => html`<span class="cdiag-step-number">${step}</span>`) : text}
+        ${column.look === "bar" && value !== null && html`<span class="cdiag-lost"><i style=${{ "--value": String(value) }}></i></span>`}
+      </div>`;
   }
 
   /** @param {MouseEvent} event */

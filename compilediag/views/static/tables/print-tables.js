@@ -2,8 +2,8 @@
 import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { html } from "../core/view.js";
 import { useLayoutEffect, useRef } from "../vendor/hooks.js";
-import { listColumns, makeContext, tabName, writeCell } from "./columns.js";
-/** @import { Tab, TabColumn } from "./tab-types" */
+import { classOf, listColumns, makeContext, tabName, writeCell } from "./columns.js";
+/** @import { Tab } from "./tab-types" */
 
 const MOST_ROWS = 1000; // of one table
 const PAPER_WIDTH = 900; // px of a screen that shows as many columns as a page of paper
@@ -56,9 +56,4 @@ export function PrintedTable({ store, recompiles, tab, positions }) {
       })}</tbody>
     </table>
     ${rest > 0 && html`<p>and ${formatAmount(rest, "more row", "more rows")}</p>`}`;
-}
-
-/** @param {TabColumn} column */
-function classOf(column) {
-  return column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "";
 }

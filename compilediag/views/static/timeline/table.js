@@ -17,11 +17,14 @@ export function TimelineTable({ model, onPick }) {
   const all = model.lanes.list.flatMap(({ bars }) => bars.filter((bar) => bar.row && bar.end >= from && bar.start <= to));
   const listed = all.sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, MOST_ROWS).sort((a, b) => a.start - b.start);
   const what = `${formatAmount(all.length, "compile")} in view, in order of time`;
-  return html`<table>
-    <caption>${all.length > MOST_ROWS ? `${what}: the ${MOST_ROWS} that took longest` : what}</caption>
-    <thead><tr>${HEADS.map((text) => html`<th scope="col">${text}</th>`)}</tr></thead>
-    <tbody>${listed.map((bar) => html`<${Row} key=${bar.row?.[0]} model=${model} bar=${bar} onPick=${onPick} />`)}</tbody>
-  </table>`;
+  const shown = model.state.hasTable ? { name: "", role: "region", stop: 0 } : { name: " is-unseen" }; // it scrolls
+  return html`<div class=${`cdiag-timeline-table${shown.name}`} aria-label="timeline as a table" role=${shown.role} tabindex=${shown.stop}>
+    <table>
+      <caption>${all.length > MOST_ROWS ? `${what}: the ${MOST_ROWS} that took longest` : what}</caption>
+      <thead><tr>${HEADS.map((text) => html`<th scope="col">${text}</th>`)}</tr></thead>
+      <tbody>${listed.map((bar) => html`<${Row} key=${bar.row?.[0]} model=${model} bar=${bar} onPick=${onPick} />`)}</tbody>
+    </table>
+  </div>`;
 }
 
 /** @param {TableProps & {bar: CompileBar}} props */

@@ -1,5 +1,5 @@
 // The timeline: its elements, and when they are painted. Whatever changes what it shows asks for one frame.
-import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { make, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
 import { readPalette } from "../core/theme.js";
@@ -56,16 +56,15 @@ export class Timeline {
     this.tip = make("div", "cdiag-tip");
     this.status = make("div", "cdiag-unseen");
     this.head = make("div", "");
-    this.more = makeButton("cdiag-link cdiag-more-lanes", "", () => this.flip("isOpen"));
+    this.more = make("div", "");
     this.overview = new Overview((range, isStep) => this.show(range, isStep));
-    this.table = make("div", "cdiag-timeline-table");
+    this.table = make("div", "");
     this.pieces = make("div", "cdiag-print-lanes");
     const frame = make("div", "cdiag-frame", this.scroller, this.overview.node, this.band, this.tip);
     this.node = make("section", "cdiag-timeline", this.head, frame, this.more, this.pieces, this.status, this.table);
     this.node.setAttribute("aria-label", "Timeline");
     this.tip.setAttribute("aria-hidden", "true"); // what the keys reach is announced as a status
     this.status.setAttribute("role", "status");
-    this.table.setAttribute("aria-label", "timeline as a table");
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "application");
     this.scroller.setAttribute("aria-label", LABEL);
@@ -153,15 +152,10 @@ export class Timeline {
     if (!this.inputs.head.haveChanged(...switches, this.lanes.version, model.idleSeconds, hiddenCount)) return;
     draw(this.head, html`<${Head} model=${model} flip=${(/** @type {Switch} */ name) => this.flip(name)}
       showAll=${() => this.show(model.bounds, true)} />`);
-    setShown(this.more, hiddenCount > 0);
     const seconds = ordered.slice(-hiddenCount).reduce((sum, lane) => sum + lane.seconds, 0);
-    setText(this.more, state.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`);
-    this.more.setAttribute("aria-expanded", String(state.isOpen));
-    this.table.classList.toggle("is-unseen", !state.hasTable);
-    if (state.hasTable) this.table.tabIndex = 0; // it scrolls
-    else this.table.removeAttribute("tabindex");
-    if (state.hasTable) this.table.setAttribute("role", "region");
-    else this.table.removeAttribute("role");
+    const text = state.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`;
+    draw(this.more, hiddenCount > 0 && html`
+      <button type="button" class="cdiag-link cdiag-more-lanes" aria-expanded=${state.isOpen} onClick=${() => this.flip("isOpen")}>${text}</button>`);
   }
 
   /** Draws the table when what it shows has changed; later if nobody sees it. */
