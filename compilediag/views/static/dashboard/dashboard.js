@@ -66,7 +66,6 @@ export class Dashboard extends Page {
     this.openRow = (table, row) => this.show({ key: this.groups.keyOf(table, row), table, row });
     /** @type {string | null} name of the tab that the reader has chosen */
     this.chosen = null;
-    this.query = "";
     /** @type {ReturnType<typeof setTimeout> | null} the timer of a rest */
     this.rest = null;
     this.notBefore = 0;
@@ -163,9 +162,8 @@ export class Dashboard extends Page {
   restore() {
     const { tab, query, picked } = this.memory.restore(this.store.meta) ?? {};
     if (tab) this.chosen = tab;
-    if (query) this.filter.setQuery((this.query = query));
-    if (!picked) return;
-    this.filter.setEvidence(picked.label, picked.evidence);
+    if (query) this.filter.setQuery(query);
+    if (picked) this.filter.pick(picked);
   }
 
   /** Prepares the search, so that its first keystroke is as fast as the others. */
@@ -200,7 +198,7 @@ export class Dashboard extends Page {
   }
 
   paintFiltered() {
-    this.memory.save({ tab: this.chosen, query: this.query, picked: this.filter.picked });
+    this.memory.save({ tab: this.chosen, query: this.filter.query, picked: this.filter.picked });
     this.rows.result = this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
     this.timeline.setLit(this.rows.result.lit);
     this.counts = this.rows.count(allTabs(this.store));
@@ -247,15 +245,15 @@ export class Dashboard extends Page {
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
     const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
     const fly = (/** @type {RunningCompile} */ flight) => this.openCompile(flight.compile_key, null);
-    const { evidence, isActive } = this.filter;
+    const { query, evidence, isActive } = this.filter;
     const { target, traced } = this;
     const passed = this.rows.pass(tab);
     const said = this.rows.describe(tab, passed);
     draw(this.view, html`
       <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly} onSize=${() => this.setFull(!isFull)}>
-        <${SearchBox} query=${this.query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
+        <${SearchBox} query=${query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
       <//>
-      ${isFull && this.query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
+      ${isFull && query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
       <${Problem} store=${store} />
       ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
       ${this.isChoosing && html`
@@ -361,7 +359,6 @@ export class Dashboard extends Page {
 
   /** @param {string} text */
   onQuery(text) {
-    this.query = text;
     this.hits.at = -1;
     this.filter.setQuery(text);
     this.paintFiltered();
@@ -373,8 +370,7 @@ export class Dashboard extends Page {
    */
   onPick(picked) {
     const isSelected = picked !== null && this.filter.evidence?.label !== picked.label;
-    if (isSelected) this.filter.setEvidence(picked.label, picked.evidence);
-    else this.filter.clearEvidence();
+    this.filter.pick(isSelected ? picked : null);
     if (isSelected) this.goToEvidence(picked.evidence);
     this.paintFiltered();
   }

@@ -12,7 +12,8 @@ export class Filter {
   constructor(store, groups) {
     this.store = store;
     this.groups = groups;
-    /** @type {string[]} */
+    this.query = "";
+    /** @type {string[]} the words of the query */
     this.terms = [];
     /** @type {WeakMap<Table, number>} table -> how many of its rows are ready to be searched */
     this.warmed = new WeakMap();
@@ -22,25 +23,21 @@ export class Filter {
 
   /** @param {string} text */
   setQuery(text) {
+    this.query = text;
     this.terms = splitQuery(text);
   }
 
   /**
-   * Shows only the events of a finding and the compiles that they belong to.
-   * @param {string} label
-   * @param {number[]} ids
+   * Shows only the events of a finding or step and the compiles that they belong to; null shows all.
+   * @param {{label: string, evidence: number[]} | null} picked
    */
-  setEvidence(label, ids) {
-    this.evidence = { label, ids: new Set(ids), keys: new Set() };
+  pick(picked) {
+    this.evidence = picked && { label: picked.label, ids: new Set(picked.evidence), keys: new Set() };
   }
 
   /** The finding or step that is selected; null if none is. */
   get picked() {
     return this.evidence && { label: this.evidence.label, evidence: [...this.evidence.ids] };
-  }
-
-  clearEvidence() {
-    this.evidence = null;
   }
 
   get isActive() {

@@ -48,9 +48,8 @@ export function CompileTime({ get, start }) {
   const total = get("duration_s") ?? get("dynamo_s");
   const words = joinKnown(get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null);
   const parts = PARTS.filter(([key]) => get(key) !== null);
-  /** @type {[string, unknown][]} */
   const facts = [
-    ...FACTS.map(([key, label]) => /** @type {[string, unknown]} */ ([label, formatFact(get(key))])),
+    ...FACTS.map(([key, label]) => [label, formatFact(get(key))]),
     ["one check of all guards", whenKnown(get("guard_latency_us"), formatMicroseconds)],
     ["failed at", formatPlace(get("user_file"), get("user_line"))],
   ];
@@ -93,12 +92,7 @@ export function Kernels({ readers }) {
 
 /** @param {{get: Get<GraphBreaksRow>}} props */
 export function GraphBreak({ get }) {
-  /** @type {[string, unknown][]} */
-  const facts = [
-    ["torch's id", get("break_id")],
-    ["explanation", get("explanation")],
-    ["hints", formatFact(get("hints"))],
-  ];
+  const facts = [["torch's id", get("break_id")], ["explanation", get("explanation")], ["hints", formatFact(get("hints"))]];
   return html`
     <div class="cdiag-item">
       <div>${longText(get("reason") ?? MISSING)}</div>
@@ -119,7 +113,6 @@ export function Decision({ get }) {
 /** @param {{get: Get<SymbolicShapesRow>, stacks: NamedStack[]}} props */
 export function SymbolicShape({ get, stacks }) {
   const text = writeSymbol(get("expression"), get("symbol"), get("value"));
-  /** @type {[string, unknown][]} */
   const facts = [["source", get("source")], ["range", formatRange(get("range"))], ["reason", get("reason")]];
   return html`
     <div class="cdiag-item">

@@ -12,7 +12,7 @@ import {
 } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { DerivedPanel } from "./derived-panels.js" */
+/** @import { DerivedPanel } from "./detail-pane.js" */
 
 /**
  * One action on a CUDA graph.
@@ -30,7 +30,6 @@ export function GraphAction({ get, start, link }) {
     whenKnown(get("partitions"), (parts) => formatAmount(parts, "partition")),
     whenKnown(get("pool_bytes"), (bytes) => `pool ${formatBytes(bytes)}`),
   );
-  /** @type {[string, unknown][]} */
   const facts = [["broken invariant", get("mismatch")], ["input", get("input")], ["reason", get("reason")]];
   return html`
     <div class="cdiag-item">
@@ -53,7 +52,6 @@ export const GRAPH_PANEL = {
       get("skipped") ? formatAmount(get("skipped"), "skip") : null,
       formatAmount(get("warmups"), "warm-up"),
     );
-    /** @type {[string, unknown][]} */
     const facts = [
       ["mode", get("mode")],
       ["backend", get("backend")],

@@ -11,12 +11,11 @@ import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
 import { groupByStage } from "./artifact-stages.js";
 import { Artifact } from "./artifact-view.js";
 import { Collective, CompileTime, Decision, GraphBreak, Kernels, Phases, SymbolicShape } from "./compile-details.js";
-import { GraphAction } from "./cudagraph-details.js";
-import { DERIVED_PANELS } from "./derived-panels.js";
-import { Lookup } from "./lookup-details.js";
+import { GRAPH_PANEL, GraphAction } from "./cudagraph-details.js";
+import { Lookup, LOOKUP_PANEL } from "./lookup-details.js";
 import { findTracedGraphs } from "./provenance-links.js";
 import { Cause, GuardFailures, Refusal, TorchReason } from "./recompile-details.js";
-import { TuningLine } from "./tuning-details.js";
+import { TUNING_PANEL, TuningLine } from "./tuning-details.js";
 /** @import { TracedGraph } from "./provenance-links.js" */
 
 /** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */
@@ -30,6 +29,13 @@ import { TuningLine } from "./tuning-details.js";
  * @property {(title: string, graphs: TracedGraph[]) => void} [showProvenance] shows graphs and code side by side
  */
 /** @typedef {{title: string, place: string, body: ComponentChild, events: number[]}} Detail what is shown, and of which events */
+/**
+ * @template Row, Part
+ * @typedef {object} DerivedPanel what is shown of a row that sums up many events
+ * @property {(get: Get<Row>) => string} title
+ * @property {(props: {get: Get<Row>, readers: Get<Part>[], start: number, linkCompile: (get: Get<any>) => ComponentChild}) => ComponentChild} Body
+ * gets a reader of the row, and one of each event in it in order of time; `start` is in Unix ms, `linkCompile` makes a link to an event's compile
+ */
 /** @typedef {Map<string, Cells[]>} Members table -> the rows of a compile */
 
 const PATH = 4000; // characters of a path
@@ -37,6 +43,8 @@ const TITLE = 200; // characters of a title
 const STACKS = new Set(["user_stack", "torch_stack", "stack"]); // keys, which are shown as the stacks that they name
 /** @type {[string, string][]} label, column */
 const STACK_LABELS = [["your stack", "user_stack"], ["torch's stack", "torch_stack"], ["stack", "stack"]];
+/** @type {Record<string, DerivedPanel<any, any>>} derived table -> its panel */
+const DERIVED_PANELS = { cache_groups: LOOKUP_PANEL, tunings: TUNING_PANEL, graph_functions: GRAPH_PANEL };
 const LED_BY_THE_TOP = new Set(["refused_calls", "recompiles", "compiles"]); // sections that come first anyway
 
 /** @type {[name: string, heading: string, isUsual: boolean][]} sections of a compile; most compiles have the usual ones */
@@ -301,7 +309,6 @@ export class Details {
     const panel = this.store.panels.find((each) => each.name === table.name);
     const name = get("name") ?? get("op") ?? get("expression") ?? formatCode(table.name);
     const known = table.columns.filter((column) => column.name !== "c0" && get(column.name) !== null && !STACKS.has(column.name));
-    /** @type {[string, unknown][]} */
     const facts = known.map((column) => [column.label, formatValue(get(column.name), column.type)]);
     return {
       title: oneLine(String(panel?.label ?? name), TITLE),

@@ -10,7 +10,7 @@ import {
 } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { DerivedPanel } from "./derived-panels.js" */
+/** @import { DerivedPanel } from "./detail-pane.js" */
 
 /**
  * One component of a key that differs, `name: old -> new`.
@@ -33,7 +33,6 @@ export function Lookup({ get, link }) {
     whenKnown(get("bytes"), formatBytes),
   );
   const lines = get("explained") ?? [];
-  /** @type {[string, unknown][]} */
   const facts = [
     ["reason", lines.length ? null : get("reason")],
     ["failing guards", lines.length ? null : get("guard")],

@@ -3,6 +3,7 @@
 /** @typedef {"pre" | "post" | "code"} Pane */
 /** @typedef {Record<Pane, string[]>} PaneTexts the lines of each pane */
 /** @typedef {Map<number, Record<Pane, Set<number>>>} PaneLinks line -> the lines of all panes that belong to it */
+/** @typedef {(pane: Pane, lines: number[], other: Pane, others: number[]) => void} Join */
 /** @typedef {{id: number, name: string | null}} ArtifactName */
 /** @typedef {{mapping: ArtifactName, traces: ArtifactName | null, pre: ArtifactName | null, post: ArtifactName | null, code: ArtifactName}} TracedGraph */
 /** @typedef {{cppCodeToPost?: Record<string, string[]>, postToPre?: Record<string, string[]>}} NodeMapping torch's own names */
@@ -97,39 +98,6 @@ function findSource(lines, name) {
   return Array.from({ length: length < 0 ? 1 : length + 2 }, (_, i) => begin + i);
 }
 
-/** Collects links between lines. */
-class Links {
-  constructor() {
-    /** @type {Record<Pane, PaneLinks>} */
-    this.panes = { pre: new Map(), post: new Map(), code: new Map() };
-  }
-
-  /**
-   * @param {Pane} pane
-   * @param {number[]} lines
-   * @param {Pane} other
-   * @param {number[]} others
-   */
-  add(pane, lines, other, others) {
-    for (const line of lines) {
-      const known = this.panes[pane].get(line) ?? { pre: new Set(), post: new Set(), code: new Set() };
-      this.panes[pane].set(line, known);
-      others.forEach((each) => known[other].add(each));
-    }
-  }
-
-  /**
-   * @param {Pane} one
-   * @param {number[]} linesOfOne
-   * @param {Pane} other
-   * @param {number[]} linesOfOther
-   */
-  join(one, linesOfOne, other, linesOfOther) {
-    this.add(one, linesOfOne, other, linesOfOther);
-    this.add(other, linesOfOther, one, linesOfOne);
-  }
-}
-
 /**
  * The lines of all panes that belong to each line.
  * @param {PaneTexts} texts
@@ -139,17 +107,31 @@ export function linkLines(texts, mapping) {
   const [toPost, toPre] = [mapping.cppCodeToPost ?? {}, mapping.postToPre ?? {}];
   const [pre, post] = [findNodeLines(texts.pre), findNodeLines(texts.post)];
   const kernels = findKernelLines(texts.code, Object.keys(toPost));
-  const links = new Links();
+  /** @type {Record<Pane, PaneLinks>} */
+  const links = { pre: new Map(), post: new Map(), code: new Map() };
+  /** @type {Join} */
+  const add = (pane, lines, other, others) => {
+    for (const line of lines) {
+      const known = links[pane].get(line) ?? { pre: new Set(), post: new Set(), code: new Set() };
+      links[pane].set(line, known);
+      others.forEach((each) => known[other].add(each));
+    }
+  };
+  /** @type {Join} */
+  const join = (one, linesOfOne, other, linesOfOther) => {
+    add(one, linesOfOne, other, linesOfOther);
+    add(other, linesOfOther, one, linesOfOne);
+  };
   for (const [kernel, nodes] of Object.entries(toPost)) {
     const code = kernels.get(kernel) ?? [];
     for (const node of nodes) {
-      links.join("code", code, "post", post.get(node) ?? []);
-      for (const before of toPre[node] ?? []) links.join("code", code, "pre", pre.get(before) ?? []);
+      join("code", code, "post", post.get(node) ?? []);
+      for (const before of toPre[node] ?? []) join("code", code, "pre", pre.get(before) ?? []);
     }
-    links.add("code", code, "code", code);
+    add("code", code, "code", code);
   }
   for (const [node, before] of Object.entries(toPre)) {
-    for (const name of before) links.join("post", post.get(node) ?? [], "pre", pre.get(name) ?? []);
+    for (const name of before) join("post", post.get(node) ?? [], "pre", pre.get(name) ?? []);
   }
-  return links.panes;
+  return links;
 }

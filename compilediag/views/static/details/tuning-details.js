@@ -3,7 +3,7 @@ import { Bar, drawSome, Facts, joinKnown, longText, Section, whenKnown } from ".
 import { formatAmount, formatCode, formatMilliseconds, formatSeconds, formatShare, formatValue, lookUp } from "../core/format.js";
 import { html } from "../core/view.js";
 import { Difference } from "./lookup-details.js";
-/** @import { DerivedPanel } from "./derived-panels.js" */
+/** @import { DerivedPanel } from "./detail-pane.js" */
 
 /** @type {Record<string, string>} kind of a choice -> the color of its bar */
 const CHOICE_COLORS = { extern: "aot", triton: "triton", cpp: "codegen", cutlass: "inductor" };
@@ -43,7 +43,6 @@ export const TUNING_PANEL = {
 function TuningFacts({ get }) {
   const isGain = get("winner_kind") !== "extern"; // the extern kernel is what runs without tuning
   const runnerUp = whenKnown(get("margin_next"), (margin) => `${formatShare(margin, true)} (${get("next_choice")})`);
-  /** @type {[string, unknown][]} */
   const facts = [
     ["inputs", get("inputs").join("; ") || null],
     ["device", get("device")],

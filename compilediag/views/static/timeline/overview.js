@@ -38,17 +38,14 @@ export class Overview {
     this.track.addEventListener("pointercancel", () => this.release());
   }
 
-  /** @param {boolean} isShown */
-  setShown(isShown) {
-    setShown(this.node, isShown);
-  }
-
   /**
-   * @param {Shown} shown
+   * @param {Shown | null} shown null while all of the time is in view
    * @param {View} view
    */
   paint(shown, view) {
     this.shown = shown;
+    setShown(this.node, shown !== null);
+    if (!shown) return;
     const { lanes, bounds, range, gutter, width } = shown;
     const wide = width - gutter;
     this.track.style.marginLeft = `${gutter}px`;

@@ -135,11 +135,9 @@ export class Timeline {
     const context = sizeCanvas(this.canvas, width, visible);
     const view = this.makeFrame(palette);
     if (context) drawTimeline({ ...view, context, width, height: visible }, shown);
-    const isZoomed = model.state.zoom !== null && !model.isStrip;
-    this.overview.setShown(isZoomed);
     const { bounds, range } = model;
     const place = { lanes: this.lanes, bounds, range, gutter: layout.gutter, width };
-    if (isZoomed) this.overview.paint(place, { ...view, ...model.wholeView, selected: null, current: null });
+    this.overview.paint(model.state.zoom && !model.isStrip ? place : null, { ...view, ...model.wholeView, selected: null, current: null });
     this.paintTip();
     this.planTable();
     model.state.save();
