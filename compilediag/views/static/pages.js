@@ -57,7 +57,9 @@ export class Pages {
     }
     this.store.listeners.add(page.listener);
     page.goTo(place);
-    if (isArrival) focusPage(page.root);
+    if (!isArrival) return;
+    page.root.scrollIntoView(); // from its top
+    findAll(page.root, ".cdiag-page, .cdiag-to-explorer")[0]?.focus({ preventScroll: true });
   }
 
   /** @param {string} name */
@@ -74,13 +76,4 @@ export class Pages {
     this.pages.set(name, page);
     return page;
   }
-}
-
-/**
- * Shows a page from its top; it takes the focus.
- * @param {HTMLElement} root
- */
-function focusPage(root) {
-  root.scrollIntoView();
-  findAll(root, ".cdiag-page, .cdiag-to-explorer")[0]?.focus({ preventScroll: true });
 }

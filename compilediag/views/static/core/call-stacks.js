@@ -19,14 +19,6 @@ const HOST_FILE = new RegExp([
 const MOST_FRAMES = 1000; // frames of one stack
 
 /**
- * True for a frame of torch or of the interpreter's own start.
- * @param {Frame} frame
- */
-function isTorchFrame(frame) {
-  return frame.file !== null && TORCH_FILE.test(frame.file);
-}
-
-/**
  * How many of the outermost frames belong to what runs the program, such as a notebook's kernel.
  * @param {Frame[]} frames
  */
@@ -103,7 +95,7 @@ function splitRuns(frames, hosts = 0) {
   /** @type {Run[]} */
   const runs = [];
   for (const [at, frame] of frames.entries()) {
-    const folded = at < hosts ? "above your code" : isTorchFrame(frame) ? "of torch or Python" : null;
+    const folded = at < hosts ? "above your code" : TORCH_FILE.test(frame.file ?? "") ? "of torch or Python" : null;
     const last = runs.at(-1);
     if (folded && last?.folded === folded) last.frames.push(frame);
     else runs.push({ folded, frames: [frame] });

@@ -36,14 +36,6 @@ function isKnown(value) {
 }
 
 /**
- * Rounds to a whole number, halves away from zero.
- * @param {number} value
- */
-function roundWhole(value) {
-  return Math.sign(value) * Math.round(Math.abs(value));
-}
-
-/**
  * Rounds to one decimal below 10, else to a whole number; null if that gives 1,000 or more.
  * @param {number} size
  */
@@ -122,7 +114,7 @@ function formatDigits(value, digits) {
  * @param {Numeric} value
  */
 export function formatCount(value) {
-  return isKnown(value) ? WHOLE.format(roundWhole(value)) : MISSING;
+  return isKnown(value) ? WHOLE.format(Math.sign(value) * Math.round(Math.abs(value))) : MISSING; // halves away from zero
 }
 
 /**

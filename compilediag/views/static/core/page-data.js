@@ -25,19 +25,13 @@ export async function openPage(show) {
  * @returns {Patch}
  */
 export function unpackPatch({ tables, strings, ...patch }) {
-  const rows = Object.entries(tables).map(([name, columns]) => [name, unpackRows(columns, strings)]);
+  const rows = Object.entries(tables).map(([name, packed]) => {
+    const columns = packed.map((column) => unpackColumn(column, strings));
+    return [name, (columns[0] ?? []).map((_, i) => columns.map((column) => column[i]))];
+  });
   const texts = patch.texts ?? {};
   for (const text of Object.values(texts)) if (text.in !== undefined) text.z = texts[text.in].z;
   return { ...patch, rows: Object.fromEntries(rows) };
-}
-
-/**
- * @param {PackedColumn[]} packed
- * @param {string[]} strings
- */
-function unpackRows(packed, strings) {
-  const columns = packed.map((column) => unpackColumn(column, strings));
-  return (columns[0] ?? []).map((_, i) => columns.map((column) => column[i]));
 }
 
 /**

@@ -101,19 +101,12 @@ export class Table {
     let text = this.searchTexts[position];
     if (text === undefined) {
       const shown = this.rows[position].filter((value, i) => value !== null && this.columns[i]?.type !== "ids");
-      text = shown.map((value) => makeSearchable(value).slice(0, SEARCHED_CHARS)).join("\n").toLowerCase();
+      const texts = shown.map((value) => (typeof value === "object" ? formatValue(value, "list") : String(value))); // pairs as they are shown
+      text = texts.map((each) => each.slice(0, SEARCHED_CHARS)).join("\n").toLowerCase();
       this.searchTexts[position] = text;
     }
     return text;
   }
-}
-
-/**
- * A value as the search sees it: pairs as they are shown.
- * @param {unknown} value
- */
-function makeSearchable(value) {
-  return typeof value === "object" ? formatValue(value, "list") : String(value);
 }
 
 /** The whole state. `listeners` run after each change, `onGap` when a patch was missed. A report's store is frozen. */

@@ -71,10 +71,11 @@ function Panes({ linked }) {
   }, [chosen]);
   const kernels = new Set([...(lit?.code ?? [])].map((line) => codeKernels.get(line)));
   const found = [...kernels].flatMap((kernel) => (kernel === undefined ? [] : lookUp(stacks, kernel) ?? []));
-  const user = findUserLines(found.filter((stack) => typeof stack === "string")).join("   ·   ");
+  const frames = found.map((stack) => FRAME.exec(String(stack))).filter((match) => match !== null); // of torch's texts of stacks
+  const user = new Set(frames.map(([, file, line, name, code]) => `${formatPlace(file, line)} in ${name}: ${code.trim()}`));
   return html`
     <p class="cdiag-dim">${linked.isTraced ? HELP : NO_NODES}</p>
-    <p class="cdiag-provenance-user">${user}</p>
+    <p class="cdiag-provenance-user">${[...user].join("   ·   ")}</p>
     <div class="cdiag-panes" ref=${panes}>
       ${PANES.map(([pane, label]) => html`
         <section class="cdiag-pane">
@@ -148,15 +149,6 @@ async function readText(artifact, stored) {
   } catch {
     return null; // a damaged file; the artifact's own section says so
   }
-}
-
-/**
- * The user's lines that a kernel computes, from torch's texts of stacks.
- * @param {string[]} stacks
- */
-function findUserLines(stacks) {
-  const found = stacks.map((stack) => FRAME.exec(stack)).filter((match) => match !== null);
-  return [...new Set(found.map(([, file, line, name, code]) => `${formatPlace(file, line)} in ${name}: ${code.trim()}`))];
 }
 
 /** @param {string | null} text */

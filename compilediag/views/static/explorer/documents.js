@@ -45,15 +45,6 @@ function unpackList([names, rows]) {
   return rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
 }
 
-/**
- * @param {PackedDocument} packed
- * @returns {FunctionDocument}
- */
-function unpackDocument(packed) {
-  const { entries, rows, guards } = packed;
-  return { ...packed, entries: unpackList(entries), rows: unpackList(rows), guards: unpackList(guards) };
-}
-
 export class Documents {
   /** @param {Store} store */
   constructor(store) {
@@ -75,7 +66,9 @@ export class Documents {
     const before = this.known;
     this.known = new Map(functions.rows.map(([id, packed]) => {
       const kept = before.get(id);
-      return [id, kept && kept.packed === packed ? kept : { packed, document: unpackDocument(packed) }];
+      if (kept && kept.packed === packed) return [id, kept];
+      const { entries, rows, guards } = packed;
+      return [id, { packed, document: { ...packed, entries: unpackList(entries), rows: unpackList(rows), guards: unpackList(guards) } }];
     }));
     this.ranked = [...this.known].map(([id, { document }]) => [id, document]);
     this.ranked.sort(([, a], [, b]) => (b.lost_s ?? 0) - (a.lost_s ?? 0) || b.recompiles - a.recompiles);

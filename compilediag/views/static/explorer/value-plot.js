@@ -29,10 +29,11 @@ export function ValuePlot({ found, guard, start }) {
   const last = Math.max(found.rows.length, 1);
   /** @param {number} step */
   const x = (step) => scale.gutter + GAP + (step / last) * (WIDTH - scale.gutter - 2 * GAP);
+  const spoken = guard.points.slice(0, 40).map(([, value]) => guard.values[value][0]).join(", then ");
   const trace = guard.points.map(([step, value]) => `${x(step)},${TOP + scale.y(value)}`).join(" ");
   return html`
     <div class="cdiag-plot-frame">
-      <svg viewBox=${`0 0 ${WIDTH} ${height}`} class="cdiag-plot" role="img" aria-label=${`values of ${guard.name}: ${writeValues(guard)}`}>
+      <svg viewBox=${`0 0 ${WIDTH} ${height}`} class="cdiag-plot" role="img" aria-label=${`values of ${guard.name}: ${spoken}`}>
         ${scale.rules.map(({ y, text }) => html`
           <line class="cdiag-rule" x1=${scale.gutter} x2=${WIDTH} y1=${TOP + y} y2=${TOP + y} />
           <text class="cdiag-plot-text" x=${scale.gutter - 8} y=${TOP + y + 4} text-anchor="end">${text}</text>`)}
@@ -46,11 +47,6 @@ export function ValuePlot({ found, guard, start }) {
       </svg>
       <p class="cdiag-dim">${LEGEND}</p>
     </div>`;
-}
-
-/** @param {GuardDocument} guard */
-function writeValues(guard) {
-  return guard.points.slice(0, 40).map(([, value]) => guard.values[value][0]).join(", then ");
 }
 
 /**

@@ -84,7 +84,8 @@ function findEnds(table, positions, filter, stacks, showsHost) {
     const hidden = countHostFrames(whole);
     hostFrames = Math.max(hostFrames, hidden);
     const frames = showsHost ? whole : whole.slice(hidden);
-    if (!frames.length || !(passed.has(i) || (searches && filter.matches(() => writeFrames(frames))))) return;
+    const write = () => frames.map(({ file, line, name, code }) => `${file}:${line} ${name} ${code ?? ""}`).join("\n").toLowerCase();
+    if (!frames.length || !(passed.has(i) || (searches && filter.matches(write)))) return;
     ends.push({ frames, table, row, seconds: (table.name === "compiles" && table.get(row, "duration_s")) || 0 });
   });
   return { ends, hostFrames };
@@ -193,12 +194,4 @@ function End({ end: { table, row, seconds }, store, openId, onOpen }) {
       aria-label=${`${title}, compile ${id}`} aria-pressed=${String(row[0] === openId)} onClick=${() => onOpen(table, row)}>
       <span class="cdiag-sign">${sign}</span> ${get("rank") === null ? "" : `rank ${get("rank")} `}${id} <span class="cdiag-dim">${formatSeconds(seconds)}</span>
     </button>`;
-}
-
-/**
- * What a search finds in a stack.
- * @param {Frame[]} frames
- */
-function writeFrames(frames) {
-  return frames.map(({ file, line, name, code }) => `${file}:${line} ${name} ${code ?? ""}`).join("\n").toLowerCase();
 }

@@ -1,5 +1,5 @@
 // The columns that tabs share, and how a cell is written and sorted.
-import { formatCount, formatFunction, formatPlace, formatSeconds, formatValue, isNumeric, MISSING, oneLine } from "../core/format.js";
+import { formatFunction, formatPlace, formatSeconds, formatValue, isNumeric, MISSING, oneLine } from "../core/format.js";
 import { readChange, writeChange } from "../core/recompiles.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
@@ -80,14 +80,6 @@ export function listColumns(tab, table, width) {
 }
 
 /**
- * "31, 4 failed": how many choices a tuning had.
- * @param {Get<{choices: number | null, failed: number | null}>} get
- */
-export function writeChoices(get) {
-  return formatCount(get("choices")) + (get("failed") ? `, ${formatCount(get("failed"))} failed` : "");
-}
-
-/**
  * The name of a tab: its table's, where the table has only this one.
  * @param {Tab<any>} tab
  */
@@ -107,19 +99,6 @@ export function writeCell(column, table, context) {
   const value = get(column.name ?? "");
   if (column.type === "time") return formatSeconds(Math.max(0, value - context.start) / 1e3);
   return oneLine(formatValue(value, column.type), CELL_LIMIT);
-}
-
-/**
- * What a column sorts by; null goes last.
- * @param {TabColumn} column
- * @param {Table} table
- * @param {Cells} row
- * @param {Recompiles} recompiles
- * @returns {string | number | null}
- */
-export function sortKey(column, table, row, recompiles) {
-  if (column.sortBy || !column.text) return table.get(row, column.sortBy ?? column.name ?? "");
-  return column.text(table.reader(row), makeContext(table, row, recompiles));
 }
 
 /**

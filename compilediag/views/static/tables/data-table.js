@@ -5,7 +5,7 @@ import { explain } from "../core/glossary.js";
 import { Inputs } from "../core/inputs.js";
 import { draw, html } from "../core/view.js";
 import { fitColumns, WITH_BARS } from "./column-widths.js";
-import { classOf, listColumns, makeContext, sortKey, tabName, writeCell } from "./columns.js";
+import { classOf, listColumns, makeContext, tabName, writeCell } from "./columns.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
@@ -18,26 +18,20 @@ const SAMPLE = 80; // rows that the widths of columns are taken from
 const COLLATOR = new Intl.Collator("en", { numeric: true });
 
 /**
- * @param {string | number} a
- * @param {string | number} b
- */
-function compareKeys(a, b) {
-  return typeof a === "number" && typeof b === "number" ? a - b : COLLATOR.compare(String(a), String(b));
-}
-
-/**
  * Positions sorted by their keys; null last in either direction, equal keys newest first.
  * @param {number[]} positions
  * @param {Key[]} keys
  * @param {number} direction
  */
 function sortPositions(positions, keys, direction) {
-  const order = positions.map((position, i) => ({ position, key: keys[i] }));
-  order.sort((a, b) => {
+  const keyed = positions.map((position, i) => ({ position, key: keys[i] }));
+  keyed.sort((a, b) => {
     if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null) || b.position - a.position;
-    return direction * compareKeys(a.key, b.key) || b.position - a.position;
+    const areNumbers = typeof a.key === "number" && typeof b.key === "number";
+    const order = areNumbers ? Number(a.key) - Number(b.key) : COLLATOR.compare(String(a.key), String(b.key));
+    return direction * order || b.position - a.position;
   });
-  return order.map((entry) => entry.position);
+  return keyed.map((entry) => entry.position);
 }
 
 export class DataTable {
@@ -201,7 +195,13 @@ export class DataTable {
     const [label, direction] = this.currentSort();
     const column = this.tab.columns.find((candidate) => candidate.label === label);
     const { rows } = this.table;
-    const keys = this.passed.map((i) => (column ? sortKey(column, this.table, rows[i], this.recompiles) : null));
+    const { text, sortBy, name = "" } = column ?? {};
+    /** @type {(row: Cells) => Key} */
+    const keyOf = (row) => {
+      if (sortBy || !text) return this.table.get(row, sortBy ?? name);
+      return text(this.table.reader(row), makeContext(this.table, row, this.recompiles));
+    };
+    const keys = this.passed.map((i) => keyOf(rows[i]));
     this.order = sortPositions(this.passed, keys, direction);
     this.active = Math.max(0, Math.min(this.active, this.order.length - 1));
     this.canvas.style.height = `${this.order.length * ROW}px`;

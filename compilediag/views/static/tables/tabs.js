@@ -1,7 +1,10 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
-import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
+import { whenKnown } from "../core/blocks.js";
+import {
+  formatAmount, formatCode, formatCount, formatOutcome, formatPlace, formatRange, formatShare, formatSizes, formatTimes,
+} from "../core/format.js";
 import { writeChange } from "../core/recompiles.js";
-import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED, writeChoices } from "./columns.js";
+import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
 /** @import { Tab, WrittenTab } from "./tab-types" */
 
@@ -17,15 +20,6 @@ function defineTab(tab) {
 }
 
 /**
- * The margin of the extern kernel, or that it is the winner itself.
- * @param {Get<TuningsRow>} get
- */
-function compareExtern(get) {
-  if (get("winner_kind") === "extern") return "winner";
-  return get("margin_extern") === null ? null : formatValue(get("margin_extern"), "share");
-}
-
-/**
  * A symbol or an expression with its value: "s0 = 6", "s0 > 3", "u0 > 2 → True".
  * @param {string | null} expression
  * @param {string | null} symbol
@@ -36,50 +30,14 @@ export function writeSymbol(expression, symbol, value) {
   return value === null ? what : `${what ?? ""} ${expression === null ? "=" : "→"} ${value}`.trim();
 }
 
-/** @param {Get<SymbolicShapesRow>} get */
-function writeShape(get) {
-  return writeSymbol(get("expression"), get("symbol"), get("value"));
-}
-
-/** @param {Get<ExportProblemsRow>} get */
-function writeProblem(get) {
-  return get("op") ?? writeSymbol(get("expression"), null, get("result"));
-}
-
-/**
- * Why torch restarted the analysis of a compile.
- * @param {Get<CompilesRow>} get
- * @returns {string[]}
- */
-function restartReasons(get) {
-  return get("restart_reasons") ?? [];
-}
-
 /**
  * "ok, recompile", "failed, restarted once".
  * @param {Get<CompilesRow>} get
  */
 function writeOutcome(get) {
-  const restarts = restartReasons(get).length;
+  const restarts = (get("restart_reasons") ?? []).length;
   const parts = [get("outcome"), get("is_recompile") && "recompile", restarts && `restarted ${formatTimes(restarts)}`];
   return parts.filter(Boolean).join(", ") || null;
-}
-
-/**
- * True for a lookup of code that torch did not compile and that is not the user's, such as the kernel's own.
- * @param {Get<CacheGroupsRow>} get
- */
-function isForeignBypass(get) {
-  return get("is_own") === false && Boolean(get("bypassed")) && !get("hits") && !get("stored");
-}
-
-/**
- * True for a compile that failed or was skipped. torch restarts many compiles that then succeed: these are no failures.
- * @param {Get<CompilesRow>} get
- */
-function hasFailed(get) {
-  const outcome = get("outcome");
-  return outcome === "failed" || outcome === "skipped" || get("fail_type") !== null;
 }
 
 const NOTHING = "nothing compiled so far: call a function that torch.compile returned, and it appears here while it compiles";
@@ -133,7 +91,8 @@ export const TABS = [
     name: "failures",
     label: "Failures",
     empty: "no compile failed so far",
-    only: hasFailed,
+    // torch restarts many compiles that then succeed: these are no failures.
+    only: (get) => ["failed", "skipped"].includes(get("outcome") ?? "") || get("fail_type") !== null,
     columns: [
       TIME,
       COMPILE,
@@ -147,7 +106,8 @@ export const TABS = [
   defineTab({
     table: "cache_groups",
     minor: {
-      is: isForeignBypass,
+      // Lookups of code that torch did not compile and that is not the user's, such as the kernel's own.
+      is: (get) => get("is_own") === false && Boolean(get("bypassed")) && !get("hits") && !get("stored"),
       describe: (count) => `${formatAmount(count, "function")} of libraries that torch did not compile`,
     },
     label: "Caches",
@@ -177,8 +137,18 @@ export const TABS = [
       { name: "winner", isCode: true },
       { name: "winner_ms", label: "one call" },
       { name: "margin_next", label: "vs. runner-up", from: 640 },
-      { label: "vs. extern", text: compareExtern, sortBy: "margin_extern", type: "share" },
-      { label: "choices", text: writeChoices, sortBy: "choices", from: 980 },
+      {
+        label: "vs. extern",
+        text: (get) => (get("winner_kind") === "extern" ? "winner" : whenKnown(get("margin_extern"), (margin) => formatShare(margin, true))),
+        sortBy: "margin_extern",
+        type: "share",
+      },
+      {
+        label: "choices",
+        text: (get) => formatCount(get("choices")) + (get("failed") ? `, ${formatCount(get("failed"))} failed` : ""),
+        sortBy: "choices",
+        from: 980,
+      },
       { name: "spent_s", label: "tuning" },
       { name: "break_even", label: "break-even", from: 980 },
       { name: "from_cache", from: 1100 },
@@ -265,7 +235,7 @@ export const TABS = [
       TIME,
       COMPILE,
       "action",
-      { label: "symbol or expression", text: writeShape, isCode: true },
+      { label: "symbol or expression", text: (get) => writeSymbol(get("expression"), get("symbol"), get("value")), isCode: true },
       { name: "source", isCode: true, from: 620 },
       { label: "range", text: (get) => formatRange(get("range")), from: 980 },
       LINE,
@@ -279,7 +249,7 @@ export const TABS = [
     columns: [
       TIME,
       { label: "problem", text: (get) => formatCode(get("problem") ?? "") || null },
-      { label: "operator or expression", text: writeProblem, isCode: true },
+      { label: "operator or expression", text: (get) => get("op") ?? writeSymbol(get("expression"), null, get("result")), isCode: true },
       { name: "reason", from: 620 },
       LINE,
       CODE,

@@ -221,8 +221,11 @@ function drawCap(frame, group, y) {
   context.globalAlpha = group.isLit ? 1 : DIM;
   context.fillStyle = context.strokeStyle = isAgain(group) ? palette.re : first.isFailed ? palette.bad : palette.need;
   const thick = isAgain(group) ? 4 : 3;
-  if (first.flight) drawRunning(frame, group, y, thick);
-  else context.fillRect(x, y - thick - 1, wide, thick);
+  if (first.flight) {
+    // What compiles now has a dashed cap, and a line where it is.
+    for (let at = x; at < group.end; at += 6) context.fillRect(at, y - thick - 1, Math.min(4, group.end - at), thick);
+    fillRect(context, isAgain(group) ? palette.re : palette.accent, group.end - 1, y - layout.bar, 2, layout.lane);
+  } else context.fillRect(x, y - thick - 1, wide, thick);
   fillRect(context, palette.need, x, y + layout.size, wide, 1);
   for (const bar of group.bars) {
     if (bar.isFailed) {
@@ -232,19 +235,6 @@ function drawCap(frame, group, y) {
     if ((bar.row && bar.row[0] === selected) || bar === current) drawRing(frame, bar, y);
   }
   context.globalAlpha = 1;
-}
-
-/**
- * What compiles now: a dashed cap, and a line where it is.
- * @param {Frame} frame
- * @param {Group} group
- * @param {number} y
- * @param {number} thick
- */
-function drawRunning({ context, palette, layout }, { x, end, bars }, y, thick) {
-  for (let at = x; at < end; at += 6) context.fillRect(at, y - thick - 1, Math.min(4, end - at), thick);
-  context.fillStyle = bars[0].isRecompile ? palette.re : palette.accent;
-  context.fillRect(end - 1, y - layout.bar, 2, layout.lane);
 }
 
 /**

@@ -12,7 +12,7 @@
  */
 export function findNext(lanes, current, key, range) {
   if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
-  if (!current) return findFirstInView(lanes, range);
+  if (!current) return lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= range.from && start <= range.to) ?? findEnd(lanes, false);
   const { lane } = current;
   const position = lane.bars.indexOf(current);
   if (key === "ArrowLeft") return lane.bars[position - 1] ?? null;
@@ -43,12 +43,4 @@ function findNearest(lanes, current, step) {
 function findEnd(lanes, isLast) {
   const ends = lanes.flatMap(({ bars }) => (isLast ? bars.slice(-1) : bars.slice(0, 1)));
   return ends.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start))[0] ?? null;
-}
-
-/**
- * @param {Lane[]} lanes
- * @param {Range} range
- */
-function findFirstInView(lanes, { from, to }) {
-  return lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= from && start <= to) ?? findEnd(lanes, false);
 }

@@ -88,7 +88,9 @@ export class TimelineLanes {
     this.addFlights(flights);
     this.addPhases();
     this.addMarks();
-    this.list = [...this.byFunction.values()].sort(compareLanes);
+    this.list = [...this.byFunction.values()].sort((a, b) => {
+      return Number(b.isFlying) - Number(a.isFlying) || b.seconds - a.seconds || a.first - b.first; // what cost most comes after what compiles now
+    });
     this.extent = this.findExtent();
     this.whole = null;
     this.version += 1;
@@ -235,15 +237,6 @@ export class TimelineLanes {
     const isEnded = this.list.some((lane) => lane.uncompiled !== null); // what follows needs some room
     return { from, to: isEnded ? to + UNCOMPILED * (to - from) : to };
   }
-}
-
-/**
- * What is compiling now comes first, then what cost most.
- * @param {Lane} a
- * @param {Lane} b
- */
-function compareLanes(a, b) {
-  return Number(b.isFlying) - Number(a.isFlying) || b.seconds - a.seconds || a.first - b.first;
 }
 
 /**

@@ -51,7 +51,8 @@ export class TimeScale {
    * @param {Range[]} folds stretches that are folded, in order
    */
   constructor(extent, folds) {
-    const width = foldWidth(extent, folds);
+    const busy = extent.to - extent.from - folds.reduce((sum, { from, to }) => sum + to - from, 0);
+    const width = Math.max(busy, SHORTEST) * Math.min(FOLD_WIDTH, ALL_FOLDS / Math.max(1, folds.length)); // of each fold
     /** @type {Stretch[]} */
     this.stretches = [];
     this.width = 0;
@@ -101,15 +102,6 @@ export class TimeScale {
     }
     return this.stretches[low];
   }
-}
-
-/**
- * @param {Range} extent
- * @param {Range[]} folds
- */
-function foldWidth({ from, to }, folds) {
-  const busy = to - from - folds.reduce((sum, fold) => sum + fold.to - fold.from, 0);
-  return Math.max(busy, SHORTEST) * Math.min(FOLD_WIDTH, ALL_FOLDS / Math.max(1, folds.length));
 }
 
 /**

@@ -27,7 +27,7 @@ export class TimelineState {
     const found = this.memory.restore(meta);
     if (!found) return;
     if (isOther) Object.assign(this, { zoom: null, history: [] });
-    if (isRange(found.zoom)) this.zoom = found.zoom;
+    if (found.zoom?.from < found.zoom?.to) this.zoom = found.zoom;
     for (const key of SWITCHES) this[key] = found[key] === true;
   }
 
@@ -52,12 +52,4 @@ export class TimelineState {
     }
     return false;
   }
-}
-
-/**
- * @param {any} value
- * @returns {value is Range}
- */
-function isRange(value) {
-  return Number.isFinite(value?.from) && Number.isFinite(value?.to) && value.from < value.to;
 }
