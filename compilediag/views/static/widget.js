@@ -57,7 +57,8 @@ function connect(model, store) {
   receive(readPatch(model.get("snapshot")));
   const readSearch = () => {
     const search = model.get("search");
-    store.setSearch(search && "running" in search ? search : null);
+    store.search = search && "running" in search ? search : null;
+    store.notify(true);
   };
   model.on("change:search", readSearch);
   readSearch();

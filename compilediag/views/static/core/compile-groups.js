@@ -31,24 +31,18 @@ export class CompileGroups {
     if (!this.inputs.haveChanged(this.store.tables, ...tables.map((table) => table.version))) return;
     this.functions.clear();
     this.first = tables[0].rows.reduce((first, row) => Math.min(first, tables[0].get(row, "time")), Infinity);
-    for (const table of tables) for (const row of table.rows) this.noteFunction(table, row);
+    for (const table of tables) {
+      for (const row of table.rows) {
+        const [key, get] = [this.keyOf(table, row), table.reader(row)];
+        if (key !== null && get("function") !== null) this.functions.set(key, describeFunction(get("function"), get("file"), get("line")));
+      }
+    }
   }
 
   /** The time that all others are since: when the first compile began, Unix ms. */
   get start() {
     const { now, meta } = this.store;
     return Number.isFinite(this.first) ? this.first : now[0]?.started_ms ?? meta.started_ms ?? 0;
-  }
-
-  /**
-   * @param {Table<any>} table
-   * @param {Cells} row
-   */
-  noteFunction(table, row) {
-    const key = this.keyOf(table, row);
-    const get = table.reader(row);
-    if (key === null || get("function") === null) return;
-    this.functions.set(key, describeFunction(get("function"), get("file"), get("line")));
   }
 
   /**

@@ -56,7 +56,10 @@ export class Table {
       this.place.set(row[0], position);
       this.rows[position] = row;
       this.searchTexts[position] = undefined;
-      if (partOf !== undefined && known === undefined) this.addPart(row[partOf], row[0]);
+      if (partOf === undefined || known !== undefined) continue;
+      const parts = this.parts.get(row[partOf]);
+      if (parts) parts.push(row[0]);
+      else this.parts.set(row[partOf], [row[0]]);
     }
     if (rows.length) this.version += 1;
   }
@@ -84,16 +87,6 @@ export class Table {
   /** @param {number} id */
   byId(id) {
     return this.rows[this.place.get(id) ?? -1] ?? null;
-  }
-
-  /**
-   * @param {number} whole
-   * @param {number} id
-   */
-  addPart(whole, id) {
-    const parts = this.parts.get(whole);
-    if (parts) parts.push(id);
-    else this.parts.set(whole, [id]);
   }
 
   /** @param {number} position */
@@ -329,12 +322,6 @@ export class Store {
   noteKernelStop() {
     this.hasKernelStopped ||= this.isLive();
     this.canSearch = false;
-    this.notify(true);
-  }
-
-  /** @param {Search | null} search */
-  setSearch(search) {
-    this.search = search;
     this.notify(true);
   }
 

@@ -1,7 +1,7 @@
 // What the search box and a selected finding let through. All of it runs in the browser.
 import { splitQuery } from "../core/search.js";
 
-/** @typedef {{label: string, ids: Set<number>, keys: Set<string>}} Evidence the events of a finding, and the keys of their compiles */
+/** @typedef {{label: string, ids: Set<number>, keys: Set<string | null>}} Evidence the events of a finding, and the keys of their compiles */
 /** @typedef {{passed: Map<string, number[]>, lit: Set<string | null> | null}} FilterResult positions by table; keys of the compiles with a row that passed, or null for all */
 
 export class Filter {
@@ -65,10 +65,12 @@ export class Filter {
     const source = this.store.sourceOf(table);
     const parts = source ? passed.get(source.name) ?? [] : [];
     const wholes = new Set(parts.map((i) => source?.get(source.rows[i], "part_of")));
+    const { evidence } = this;
     const found = [];
     for (let i = 0; i < table.rows.length; i += 1) {
       const row = table.rows[i];
-      const passes = this.matches(() => table.searchText(i)) && this.isEvidence(table, row);
+      const isEvidence = !evidence || evidence.ids.has(row[0]) || evidence.keys.has(this.groups.keyOf(table, row));
+      const passes = isEvidence && this.matches(() => table.searchText(i));
       if (passes || wholes.has(row[0])) found.push(i);
     }
     return found;
@@ -82,16 +84,6 @@ export class Filter {
     if (!this.terms.length) return true;
     const text = read();
     return this.terms.every((term) => text.includes(term));
-  }
-
-  /**
-   * @param {Table} table
-   * @param {Cells} row
-   */
-  isEvidence(table, row) {
-    if (this.evidence === null) return true;
-    const key = this.groups.keyOf(table, row);
-    return this.evidence.ids.has(row[0]) || (key !== null && this.evidence.keys.has(key));
   }
 
   /**

@@ -96,7 +96,9 @@ export class DataTable {
     this.note.classList.toggle("is-warning", isWarning);
     const isOther = !this.isShown || this.tab !== tab;
     if (isOther || this.table !== table) this.dropElements();
-    const anchor = isOther || this.scroller.scrollTop < ROW ? null : this.topRow();
+    const index = Math.floor(this.scroller.scrollTop / ROW);
+    const id = this.idAt(index);
+    const anchor = isOther || index < 1 || id === undefined ? null : { id, index };
     Object.assign(this, { isShown: true, tab, table, passed });
     this.layOut();
     this.reorder();
@@ -114,12 +116,6 @@ export class DataTable {
   /** Gives the focus back to the row that had it. */
   focusRow() {
     this.elements.get(this.idAt(this.active) ?? NaN)?.node.focus({ preventScroll: true });
-  }
-
-  topRow() {
-    const index = Math.floor(this.scroller.scrollTop / ROW);
-    const id = this.idAt(index);
-    return id === undefined ? null : { id, index };
   }
 
   /**

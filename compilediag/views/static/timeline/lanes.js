@@ -213,17 +213,11 @@ export class TimelineLanes {
   addMark(table, row, shape, label, saved) {
     const key = this.groups.keyOf(table, row);
     if (!shape) return;
-    const lane = (key === null ? undefined : this.byCompile.get(key)) ?? this.laneOfFunction(table.reader(row));
+    const get = table.reader(row);
+    // An event outside any compile, such as a capture, is in the lane of its function, if that was compiled.
+    const lane = this.byCompile.get(key ?? "") ?? this.byFunction.get(describeFunction(get("function"), get("file"), get("line")).lane);
     if (lane) this.signs.add(shape);
     lane?.marks.push({ at: table.get(row, "time"), shape, label, key, saved });
-  }
-
-  /**
-   * The lane of an event outside any compile, such as a capture, if its function was compiled.
-   * @param {Get} get
-   */
-  laneOfFunction(get) {
-    return this.byFunction.get(describeFunction(get("function"), get("file"), get("line")).lane);
   }
 
   /** @returns {Range} */

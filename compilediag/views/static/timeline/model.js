@@ -151,15 +151,6 @@ export class TimelineModel {
   }
 
   /**
-   * The time at an x, Unix ms.
-   * @param {number} x px
-   */
-  msAt(x) {
-    const { from, to } = this.range;
-    return this.scale.toMs(from + ((x - this.plot.left) / this.plot.wide) * (to - from));
-  }
-
-  /**
    * What is at a point.
    * @param {Point} point
    * @param {number} scroll px
