@@ -71,6 +71,9 @@ def test_compiles_stand_where_they_were_called_from(run, open_widget):
     expect(page.locator(".cdiag-frame-line:visible", has_text="_call_impl")).to_have_count(1)
     page.click("text=… 2 frames of torch or Python")
     expect(page.locator(".cdiag-frame-line:visible", has_text="_call_impl")).to_have_count(3)
+    boxes = [way.bounding_box() for way in page.locator(".cdiag-branches > li").all()]
+    tops = [box["y"] for box in boxes if box is not None]
+    assert len(set(tops)) == len(boxes) == 4, "branches are below each other"
 
 
 def test_a_branch_closes_and_stays_closed_while_compiles_come(run, open_widget, deliver):

@@ -152,7 +152,7 @@ function Branch({ start, drawEnd }) {
     ${ends.length > 0 && html`
       <div class="cdiag-chips">${ends.slice(0, MOST_CHIPS).map(drawEnd)}<${Rest} count=${ends.length - MOST_CHIPS} /></div>`}
     ${ways.length > 0 && html`
-      <ul class="cdiag-ways">
+      <ul class="cdiag-branches">
         ${ways.slice(0, MOST_BRANCHES).map(([key, branch]) => html`<${Way} key=${key} branch=${branch} drawEnd=${drawEnd} />`)}
         ${ways.length > MOST_BRANCHES && html`<li><${Rest} count=${ways.length - MOST_BRANCHES} /></li>`}
       </ul>`}`;

@@ -167,7 +167,7 @@ export class DataTable {
     const hint = explain(label) ?? this.table.columns.find((known) => known.name === column.name)?.doc;
     return html`
       <div role="columnheader" class=${isNumeric(column.type) ? "is-number" : ""} aria-sort=${order} data-column=${label} key=${label}>
-        <button type="button" data-hint=${hint || null} onClick=${() => this.sortBy(column)}>${label}${sign}</button>
+        <button type="button" data-hint=${hint || null} onClick=${() => this.sortBy(column)}>${label + sign}</button>
       </div>`;
   }
 
