@@ -11,13 +11,23 @@ import contextlib
 import os
 import weakref
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
 from .storage.data import SessionData
-from .storage.session_files import delete_old, list_kept, name_kept, remove_temporary
+from .storage.session_files import (
+    close_all,
+    delete_old,
+    list_kept,
+    mark_kept,
+    name_kept,
+    remove_abandoned,
+    remove_temporary,
+    unmark_kept,
+)
 from .storage.table_properties import TableProperties
 from .system.files import make_absolute
 
@@ -64,7 +74,7 @@ def last(number: int = 1) -> Session:
     """Open a session that `compilediag run` has kept.
 
     The last 20 are kept in the folder `compilediag/sessions` of XDG_STATE_HOME, by default `~/.local/state`, readable
-    by you only. `COMPILEDIAG_HISTORY=off` keeps none.
+    by you only. `COMPILEDIAG_HISTORY=off` keeps none. That of a run that was killed has no `meta["stopped_ns"]`.
 
     Args:
         number: 1 for the last run, 2 for the last but one, and so on.
@@ -72,6 +82,7 @@ def last(number: int = 1) -> Session:
     Raises:
         CompilediagError: there is no such session.
     """
+    _keep_killed()
     kept = list_kept()
     if not kept:
         raise CompilediagError("no session is kept; `compilediag run train.py` keeps that of its run")
@@ -83,8 +94,28 @@ def last(number: int = 1) -> Session:
 def keep(session: Session) -> Path:
     """Keep a copy of a session for `last`, and delete the oldest one. CompilediagError if that is not possible."""
     file = session.save(name_kept())
+    unmark_kept(session.path)
+    _keep_killed()
     delete_old()
     return file
+
+
+def keep_if_killed(session: Session) -> None:
+    """Have the temporary session of a run kept for `last`, too, if the process is killed before it ends."""
+    mark_kept(session.path)
+
+
+def _keep_killed() -> None:
+    """Keep the sessions of runs that were killed on this machine."""
+    descriptors: list[int] = []
+    try:
+        remove_abandoned(descriptors, _keep_copy)
+    finally:
+        close_all(descriptors)
+
+
+def _keep_copy(file: Path) -> None:
+    Session(file).save(name_kept(datetime.fromtimestamp(file.stat().st_mtime, UTC)))
 
 
 def ingest(

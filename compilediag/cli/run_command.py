@@ -29,7 +29,8 @@ class RunCommand:
 
     The script runs as with `python SCRIPT ARGS...`: its output, its exit code and its exceptions are unchanged. When it
     ends, for whatever reason, the report is written and the summary goes to stderr. The last line says what happened
-    and where the session is. Without --save, it is kept for `compilediag last`, with those of the 19 runs before.
+    and where the session is. Without --save, it is kept for `compilediag last`, with those of the 19 runs before, also
+    if the process is killed.
     """
 
     name = "run"
@@ -68,11 +69,15 @@ class RunCommand:
         args.save = os.path.join(args.save, "") if in_folder else args.save
         program = find_module(args.script) if args.is_module else find_script(args.script)
 
+        from compilediag import sources
+        from compilediag.session import keep_if_killed
         from compilediag.watch import start
 
         program.set_arguments(args.args)
         announce_program(args.script, args.script if args.is_module else None, args.args)
         session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
+        if not args.save and not sources.rank():
+            keep_if_killed(session)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
         execute(program, lambda error: _endings.append(type(error)))

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
@@ -84,9 +84,7 @@ class ReportCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of them")
-        parser.add_argument(
-            "-o", "--output", dest="report", metavar="OUT.html", help="the file to write (default: that of SESSION)"
-        )
+        parser.add_argument("-o", "--output", dest="report", metavar="OUT.html", help="the file to write")
         parser.add_argument("--redact", action="store_true", help="leave out code, values and paths")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -360,8 +358,9 @@ ACTIONS: dict[str, Command] = {each.name: each for each in (ReportCommand(), Pla
 class LastCommand:
     """Show the session of the last run, its report or plan, or fix its script.
 
-    `compilediag run` keeps the sessions of the last 20 runs, unless it has --save. Without ACTION, the summary is
-    printed. ACTION is one of these commands, with its options:
+    `compilediag run` keeps the sessions of the last 20 runs, unless it has --save; of a run that was killed, the first
+    line says that it did not end by itself. Without ACTION, the summary is printed. ACTION is one of these commands,
+    with its options:
 
       compilediag last plan --patch > fix.diff
       compilediag last report -o run.html         the default is report.html
@@ -390,7 +389,8 @@ class LastCommand:
         session = last(args.number)
         created = time.localtime((session.meta.get("created_ns") or 0) / 1e9)
         ran = describe_command(session.meta) or "a program"
-        line = f"compilediag: {ran}, recorded {time.strftime('%Y-%m-%d %H:%M', created)}"
+        killed = "" if session.meta.get("stopped_ns") else "; it did not end by itself"
+        line = f"compilediag: {ran}, recorded {time.strftime('%Y-%m-%d %H:%M', created)}{killed}"
         if command is None or options is None:
             from compilediag.views.summary import LAST, format_summary, suggest_commands
 
@@ -415,9 +415,17 @@ def _parse(command: Command, options: list[str], rest: list[str]) -> argparse.Na
     """The arguments of an action: its options, and what it works on."""
     name = f"compilediag last {command.name}"
     usage = f"{name} [options of compilediag {command.name}]"
-    parser = SuggestingParser(name, usage, f"As `compilediag {command.name}`, for the last run.", allow_abbrev=False)
+    parser = _OptionsParser(name, usage, f"As `compilediag {command.name}`, for the last run.", allow_abbrev=False)
     command.add_arguments(parser)
     return parser.parse_args([*options, *rest])
+
+
+class _OptionsParser(SuggestingParser):
+    """Its help has options alone: what follows them is not typed."""
+
+    def add_argument(self, *names: str, **options: Any) -> argparse.Action:
+        is_option = names[0].startswith("-")
+        return super().add_argument(*names, **(options if is_option else {**options, "help": argparse.SUPPRESS}))
 
 
 def _find_program(session: Session) -> RunningProgram:

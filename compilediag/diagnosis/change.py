@@ -128,8 +128,9 @@ class Edit:
     """One edit of the user's source, at the statement that contains `line` of `file`.
 
     "insert_before" puts the lines of `new` before that statement, with its indentation. "replace" replaces the argument
-    `old` of the call `call` by `new`; without a call, `old` is a decorator. `code` is the recorded text of the whole
-    line: a file that has another line there is not edited. `file` and `line` are as recorded; `Cell In[3]` is a
+    `old` of the call `call` by `new`; without a call, `old` is a decorator or call that compiles, which gets or loses
+    an option, or a setting, which gets another value. `code` is the text of the whole line, as recorded or read: a file
+    that has another line there is not edited. `file` and `line` are as recorded; `Cell In[3]` is a
     notebook cell. `imports` is an import statement that `new` needs; it is put below the imports of the file. `new` and
     `imports` have one of the forms of `source_edits`, which is checked when the edit is made and when it is applied.
     """
@@ -148,12 +149,14 @@ class Edit:
 class CodeChange:
     """One way to follow an advice. `settings` are as in `Finding.fix`; None if no setting is needed.
 
-    A change with neither settings nor edits cannot be applied by a program: `text` says what to do.
+    A change with neither settings nor edits cannot be applied by a program: `text` says what to do. `is_default`: torch
+    then makes sizes and numbers dynamic by itself, after their first change.
     """
 
     settings: Settings | None = None
     edits: tuple[Edit, ...] = ()
     text: str = ""
+    is_default: bool = False
 
     @property
     def can_be_applied(self) -> bool:

@@ -45,6 +45,10 @@ SPEC_MODULE = "torch.fx.experimental.dynamic_spec"
 SPEC_NAMES = ("DictSpec", "IntVar", "ObjectSpec", "STATIC", "SeqSpec", "ShapeVar", "TensorSpec", "dynamic_spec")
 _VARIABLES = ("IntVar", "ShapeVar")
 _COMPILE = "torch.compile"
+#: The option of torch.compile that keeps sizes and numbers static if it is False.
+STATIC_OPTION = "dynamic"
+#: Settings of torch that keep sizes or numbers static if they do not have these values, which are torch's.
+STATIC_SETTINGS = {"automatic_dynamic_shapes": True, "specialize_int": False, "specialize_float": False}
 _SPEC_OPTION = "dynamic_shapes"
 #: What a decorator is parsed with.
 _DECORATED = "def decorated(): pass"
@@ -294,6 +298,38 @@ def get_new_option(old: str, new: str) -> str | None:
     return written if is_only_inserted(before, after) else None
 
 
+def is_compile_call(node: ast.Call) -> bool:
+    """True for a call of something named `compile`, or of `partial` with it."""
+    names = ((_get_dotted(one) or "").rpartition(".")[2] for one in (node.func, *node.args[:1]))
+    return "compile" in names
+
+
+def is_static(keyword: ast.keyword) -> bool:
+    """True for the option `dynamic=False`."""
+    return keyword.arg == STATIC_OPTION and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+
+
+def undo_static(code: str) -> str | None:
+    """What the user wrote that keeps sizes and numbers static, as it should be: a call or decorator that compiles,
+    without `dynamic=False`; or a setting of torch with its default. None for other code, or if it is not one line.
+    """
+    try:
+        source = SourceText(f"{code}\n{_DECORATED}\n" if code.startswith("@") else code)
+    except EditError:
+        return None
+    statement = source.tree.body[0]
+    if isinstance(statement, ast.Assign) and _is_assignment(statement):
+        target = ast.unparse(statement.targets[0])
+        default = STATIC_SETTINGS.get(target.rpartition(".")[2])
+        return None if default is None or ast.unparse(statement.value) == str(default) else f"{target} = {default}"
+    decorators = statement.decorator_list if isinstance(statement, ast.FunctionDef) else []
+    call = decorators[0] if decorators else getattr(statement, "value", None)
+    if not isinstance(call, ast.Call) or not is_compile_call(call) or not any(map(is_static, call.keywords)):
+        return None
+    splice = source.set_option(call, STATIC_OPTION, None, bool(decorators))
+    return None if splice is None else source.splice([splice]).text.removesuffix(f"\n{_DECORATED}\n")
+
+
 # Making an edit at the user's line that calls into compiled code
 
 #: A statement whose line cannot have another one before it that runs each time: a header of a loop, or a branch.
@@ -412,6 +448,7 @@ class _Remover(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [keyword for keyword in node.keywords if not (is_compile_call(node) and is_static(keyword))]
         return self._unwrap(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
@@ -426,8 +463,9 @@ class _Remover(ast.NodeTransformer):
 def _strip_decorators(decorators: Iterable[ast.expr]) -> list[ast.expr]:
     left = []
     for node in decorators:
-        if isinstance(node, ast.Call) and _get_dotted(node.func) == _COMPILE:
-            node.keywords = [keyword for keyword in node.keywords if not _is_spec_option(keyword)]
+        if isinstance(node, ast.Call) and is_compile_call(node):
+            kept = (keyword for keyword in node.keywords if not _is_spec_option(keyword))
+            node.keywords = [keyword for keyword in kept if not is_static(keyword)]
             left.append(node if node.args or node.keywords else node.func)
         elif not (isinstance(node, ast.Call) and _get_dotted(node.func) == "dynamic_spec" and _is_decorator(node)):
             left.append(node)
@@ -556,6 +594,47 @@ class SourceText:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self._find_offset(node.lineno, node.col_offset), self._find_offset(end_line, end_column)
 
+    def get_text(self, node: ast.expr | ast.stmt) -> str:
+        """The text of a node as it stands in the file."""
+        start, end = self.find_span(node)
+        return self.text[start:end]
+
+    def set_option(self, call: ast.expr, name: str, value: str | None, is_decorator: bool = False) -> Splice | None:
+        """A keyword of a call with another value, one more, or one less (None); None if nothing changes. A decorator
+        without options needs no parentheses.
+        """
+        end = self.find_span(call)[1]
+        if not isinstance(call, ast.Call):
+            return None if value is None else Splice(end, end, f"({name}={value})", False)
+        parts = self.list_items(call)
+        spans = [self.find_span(part) for part in parts]
+        at = next((i for i, part in enumerate(parts) if isinstance(part, ast.keyword) and part.arg == name), None)
+        if at is None:
+            last = spans[-1][1] if spans else end - 1
+            return None if value is None else Splice(last, last, f"{', ' if spans else ''}{name}={value}", False)
+        if value is not None:
+            new = f"{name}={value}"
+            return None if self.text[slice(*spans[at])] == new else Splice(*spans[at], new, False)
+        if len(parts) == 1:
+            return Splice(self.find_span(call.func)[1], end, "" if is_decorator else "()", False)
+        start, stop = self.starts[parts[at].lineno - 1], self.starts[parts[at].end_lineno or parts[at].lineno]
+        alone = re.fullmatch(
+            r"\s*,?\s*(?:#[^\r\n]*)?\s*", self.text[start : spans[at][0]] + self.text[spans[at][1] : stop]
+        )
+        return Splice(start, stop, "", False) if alone else self.remove_item(parts, at)
+
+    def list_items(self, call: ast.Call) -> list[ast.expr | ast.keyword]:
+        """The arguments of a call in their order."""
+        items: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        return sorted(items, key=lambda item: (item.lineno, item.col_offset))
+
+    def remove_item(self, items: Sequence[ast.expr | ast.keyword | ast.arg], at: int) -> Splice:
+        """The splice that removes one of several items with its comma."""
+        spans = [self.find_span(item) for item in items]
+        start = spans[at - 1][1] if at else spans[at][0]
+        stop = spans[at][1] if at or len(spans) == 1 else spans[at + 1][0]
+        return Splice(start, stop, "", False)
+
     def find_splices(self, edit: Edit) -> Iterator[Splice]:
         """The splices that make one edit."""
         self._check_line(edit)
@@ -602,10 +681,10 @@ class SourceText:
         """
         if not 1 <= edit.line <= len(self.starts):
             raise EditError(f"{_place(edit)} has no code")
-        if not edit.code.strip() or self._get_line(edit.line).strip() != edit.code.strip():
+        if not edit.code.strip() or self.get_line(edit.line).strip() != edit.code.strip():
             raise EditError(f"{_place(edit)} is no longer `{format_line(edit.code, 80)}`: the file was changed since")
 
-    def _get_line(self, line: int) -> str:
+    def get_line(self, line: int) -> str:
         return self.text[self.starts[line - 1] : self.starts[line] if line < len(self.starts) else None]
 
     def _get_header(self, node: ast.stmt) -> str:
@@ -638,7 +717,7 @@ class SourceText:
         return Splice(start, start, self.end_lines(textwrap.indent(edit.new, before.partition("@")[0])), True)
 
     def _replace(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
-        found = [*(self._replace_argument(edit, statement) if edit.call else self._extend_decorator(edit, statement))]
+        found = [*(self._replace_argument(edit, statement) if edit.call else self._change_whole(edit, statement))]
         if not found:
             raise EditError(f"{_place(edit)} does not have `{format_line(edit.call or edit.old, 80)}`")
         own = [splice for splice in found if self.find_line(splice.start) == edit.line]
@@ -657,22 +736,22 @@ class SourceText:
             spans = [self.find_span(value) for value in values if ast.dump(value) == argument]
             yield from (Splice(a, b, form.format(self.text[a:b]), False) for a, b in spans if b <= limit)
 
-    def _extend_decorator(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
-        """`@torch.compile` with a specification as one more option."""
-        option = get_new_option(edit.old, edit.new)
-        if option is None:
-            raise EditError(f"{_place(edit)}: the new decorator is not a change that compilediag makes")
-        wanted = _dump(edit.old.removeprefix("@"))
-        decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-        for node in decorators:
-            if ast.dump(node) == wanted:
-                end = self.find_span(node)[1]
-                if not isinstance(node, ast.Call):
-                    yield Splice(end, end, f"({option})", False)
-                    continue
-                parts: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
-                last = max((self.find_span(part)[1] for part in parts), default=None)
-                yield Splice(end - 1 if last is None else last, end - 1, f"{', ' if last else ''}{option}", False)
+    def _change_whole(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
+        """A decorator or call that compiles, with a specification as one more option or without `dynamic=False`; or a
+        setting with another value.
+        """
+        option, is_decorator = get_new_option(edit.old, edit.new), edit.old.startswith("@")
+        if option is None and undo_static(edit.old) != edit.new:
+            raise EditError(f"{_place(edit)}: the new code is not a change that compilediag makes")
+        if isinstance(statement, ast.Assign) and ast.unparse(statement) == edit.old:
+            yield Splice(*self.find_span(statement), edit.new, False)
+        limit, wanted = self._find_body(statement) or len(self.text), _dump(edit.old.removeprefix("@"))
+        nodes = getattr(statement, "decorator_list", ()) if is_decorator else ast.walk(statement)
+        for node in nodes:
+            if isinstance(node, ast.expr) and ast.dump(node) == wanted and self.find_span(node)[0] <= limit:
+                name, _, value = (option or f"{STATIC_OPTION}=").partition("=")
+                splice = self.set_option(node, name, value or None, is_decorator)
+                yield from [splice] if splice is not None else []
 
     def splice(self, splices: Sequence[Splice]) -> EditedSource:
         """The text with all splices made."""

@@ -10,11 +10,12 @@ import builtins
 from collections.abc import Iterator, Mapping
 
 from ..diagnosis.causes.cause import Cause
+from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.source_edits import write_path
 from ..events import GraphBreak
 from ..formatting import format_amount, format_place
 from .observation import Bundle, Move, Observation, can_be_dynamic
-from .program import CompileCall, Program, ProgramChange, ProgramFile
+from .program import Program, ProgramChange
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.change import CallSite, Edit, Settings
+from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.graph_breaks import find_remedy
 from ..diagnosis.rules.recompiles import advise
@@ -22,7 +23,7 @@ from ..formatting import format_line, format_names, format_place
 from ..system import plugins
 from .code_moves import CODE_MOVES
 from .observation import Bundle, Move, Observation, can_be_dynamic, change_edits, name_settings
-from .program import CompileCall, Program, ProgramChange, ProgramFile
+from .program import Program, ProgramChange
 from .region_moves import AutocastOutside, CacheAutocast, CompileStep
 
 #: Functions that mark a size, from the one that says most.
@@ -73,7 +74,7 @@ class Isolate:
 
 def _set_options(calls: Iterable[CompileCall], name: str, value: str | None, title: str) -> Iterator[ProgramChange]:
     for call in calls:
-        splice = call.file.set_option(call.node, name, value)
+        splice = call.file.set_option(call.node, name, value, call.function is not None)
         if splice is not None:
             yield ProgramChange(
                 "isolate" if name == "isolate_recompiles" else "dynamic",
@@ -131,6 +132,8 @@ def _make_bundle(
 
 def _find_kind(edits: Sequence[Edit]) -> str:
     news = [edit.new for edit in edits]
+    if all(edit.kind == "replace" and not edit.call for edit in edits):
+        return "dynamic"
     if all("mark_" in new for new in news):
         return "marks"
     return "tensor" if any("tensor(" in new for new in news) else "code"

@@ -9,13 +9,14 @@ import ast
 import itertools
 from collections.abc import Iterator, Sequence
 
+from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.source_edits import Splice, write_path
 from ..events import Compile, GraphBreak
 from ..formatting import format_amount, format_names
 from ..trials.fresh_process import OBSERVE
 from .code_moves import Function, find_compile_calls, is_own_attribute, list_assigned, list_callers, list_functions
 from .observation import Bundle, Observation, can_be_dynamic
-from .program import CompileCall, Program, ProgramChange, ProgramFile
+from .program import Program, ProgramChange
 
 #: A graph with so many calls may have a loop unrolled.
 _LARGE_GRAPH = 500

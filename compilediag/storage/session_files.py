@@ -8,7 +8,9 @@ later process removes the sessions that nobody has locked: their processes were 
 
 `compilediag run` keeps the sessions of the last runs in the user's state folder, which only its owner can enter. A file
 gets its name when it is complete. Names begin with the time, so several processes can keep and delete sessions at once:
-each deletes all but the newest, and a file that another one has deleted is no error.
+each deletes all but the newest, and a file that another one has deleted is no error. While it runs, the folder of its
+temporary session says where it is to be kept: if the process is killed, the next one that looks for kept sessions moves
+it there.
 """
 
 from __future__ import annotations
@@ -24,15 +26,16 @@ import sqlite3
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
 from ..errors import CompilediagError
-from ..system.files import HISTORY, OutputKind, create_folder, find_user_folder, is_history_off
+from ..system.files import HISTORY, OutputKind, create_folder, find_user_folder, is_history_off, open_private
 from ..system.interrupts import finish, ignore, pass_on
+from ..system.source_files import open_without_waiting
 
 try:
     import fcntl
@@ -45,12 +48,16 @@ SQLITE = b"SQLite format 3\0"
 FOLDER_PREFIX = "compilediag-"
 #: A temporary session, and the file that is locked while somebody uses it.
 SESSION, IN_USE = "session.cdiag", "in-use"
+#: Beside it: the folder in which it is to be kept if its process is killed.
+KEPT_IN = "kept-in"
 _FOLDER = re.compile(re.escape(FOLDER_PREFIX) + "[0-9a-f]{16}")
 #: Names in the temporary folder, and sessions among them, that a process looks at when it begins a watch.
 MAX_NAMES, MAX_SESSIONS = 20_000, 1_000
 #: What the names of a session's files end with.
 SIDE_FILES = ("", "-wal", "-shm", "-journal")
 PRIVATE = 0o600
+#: Characters that are read of a path in a file.
+MAX_PATH = 4_096
 #: Errors of the path, not of the disk: this user can't make a file with that name.
 OF_THE_PATH = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
@@ -192,32 +199,64 @@ def _lock(marker: Path, descriptors: list[int]) -> None:
         fcntl.flock(descriptors[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-def remove_abandoned(descriptors: list[int]) -> None:
+def remove_abandoned(descriptors: list[int], keep: Callable[[Path], object] | None = None) -> None:
     """Remove the temporary sessions of this user's processes that were killed. Follows no link; raises no OSError.
 
-    `descriptors`: those that are still open if an interrupt ends this.
+    One that is to be kept stays for ABANDONED_S; with `keep`, it is called for those that are to be kept in the folder
+    of this process, which are then removed, unless it raises CompilediagError. `descriptors`: those that are still open
+    if an interrupt ends this.
     """
     if fcntl is None:
         return
     with ignore(OSError), os.scandir(tempfile.gettempdir()) as entries:
         found = [each.path for each in islice(entries, MAX_NAMES) if _FOLDER.fullmatch(each.name)]
         for folder in found[:MAX_SESSIONS]:
-            with ignore(OSError):
-                _remove_if_abandoned(folder, descriptors)
+            with ignore(OSError, CompilediagError):
+                _remove_if_abandoned(folder, descriptors, keep)
             close_all(descriptors)
 
 
-def _remove_if_abandoned(path: str, descriptors: list[int]) -> None:
+def _remove_if_abandoned(path: str, descriptors: list[int], keep: Callable[[Path], object] | None) -> None:
     open_into(descriptors, Path(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     folder = descriptors[0]
     if not _is_own(os.fstat(folder)):
         return
     open_into(descriptors, Path(IN_USE), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, folder)
     fcntl.flock(descriptors[1], fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if somebody uses it.
-    for name in (*(f"{SESSION}{ending}" for ending in SIDE_FILES), IN_USE):
+    file = Path(path, SESSION)
+    kept_in, age = _read_mark(file), time.time() - os.fstat(folder).st_mtime
+    if kept_in and keep is not None and kept_in == str(_find_kept()):
+        keep(file)
+    elif kept_in and age < ABANDONED_S:
+        return
+    for name in (*(f"{SESSION}{ending}" for ending in SIDE_FILES), KEPT_IN, IN_USE):
         with ignore(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
     os.rmdir(path)
+
+
+def mark_kept(file: Path) -> None:
+    """Have a temporary session kept if its process is killed; nothing if no sessions are kept. Raises no OSError."""
+    folder = _find_kept()
+    if folder is not None and not is_history_off():
+        with ignore(OSError), open(file.parent / KEPT_IN, "x", encoding="utf-8", opener=open_private) as mark:
+            mark.write(str(folder))
+
+
+def _read_mark(file: Path) -> str:
+    """The folder in which a temporary session is to be kept; "" if it is not to be."""
+    try:
+        with open(file.parent / KEPT_IN, encoding="utf-8", opener=open_without_waiting) as mark:
+            return mark.read(MAX_PATH)
+    except (OSError, ValueError) as error:
+        pass_on(error)
+        return ""
+
+
+def unmark_kept(file: Path) -> None:
+    """Once it is kept, a killed process leaves nothing to keep."""
+    with ignore(OSError):
+        (file.parent / KEPT_IN).unlink(missing_ok=True)
 
 
 def _is_own(found: os.stat_result) -> bool:
@@ -235,7 +274,7 @@ def remove_temporary(file: Path) -> None:
     """Remove a temporary session and its folder, as far as they exist."""
     with ignore(OSError):
         remove(file)
-        for name in (IN_USE, f"{IN_USE}.new"):
+        for name in (KEPT_IN, IN_USE, f"{IN_USE}.new"):
             (file.parent / name).unlink(missing_ok=True)
         file.parent.rmdir()
     close_all(_held.get(file.parent, []))
@@ -246,18 +285,24 @@ def remove_temporary(file: Path) -> None:
 
 #: Sessions that are kept, and bytes of all of them. The newest one is kept whatever its size.
 MAX_KEPT, MAX_KEPT_BYTES = 20, 2 << 30
-#: Seconds after which an incomplete file is of a process that was killed.
+#: Seconds after which an incomplete file is of a process that was killed, and a session of one is kept no longer.
 ABANDONED_S = 24 * 3600
+
+
+def _find_kept() -> Path | None:
+    """The folder of the kept sessions; None for a user without a home."""
+    folder = find_user_folder("XDG_STATE_HOME", ".local/state")
+    return None if folder is None else folder / "sessions"
 
 
 def list_kept() -> list[Path]:
     """The sessions of the last runs, the newest first. CompilediagError if they can't be listed."""
-    folder = find_user_folder("XDG_STATE_HOME", ".local/state")
+    folder = _find_kept()
     try:
-        if folder is None or not folder.is_dir():
+        if folder is None or not folder.parent.is_dir():
             return []
-        _check_private(folder / "sessions")
-        return sorted((folder / "sessions").glob("*.cdiag"), reverse=True)
+        _check_private(folder)
+        return sorted(folder.glob("*.cdiag"), reverse=True)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -265,14 +310,15 @@ def list_kept() -> list[Path]:
         raise CompilediagError(f"{folder} can't be read: {error.strerror or error}") from None
 
 
-def name_kept() -> Path:
-    """A new name for a session to keep, in a folder that exists. CompilediagError if none is to be kept, or can be."""
-    folder = find_user_folder("XDG_STATE_HOME", ".local/state")
+def name_kept(ended: datetime | None = None) -> Path:
+    """A new name for a session to keep, which ended then or just now, in a folder that exists. CompilediagError if none
+    is to be kept, or can be.
+    """
+    folder = _find_kept()
     if is_history_off():
         raise CompilediagError(f"{HISTORY} is {os.environ[HISTORY]!r}")
     if folder is None:
         raise CompilediagError("there is no home folder; set XDG_STATE_HOME")
-    folder /= "sessions"
     try:
         for each in (*reversed(folder.parents), folder):
             if not each.is_dir():
@@ -281,7 +327,7 @@ def name_kept() -> Path:
     except OSError as error:
         pass_on(error)
         raise CompilediagError(f"can't write {folder}: {error.strerror or error}") from None
-    return folder / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(4)}.cdiag"
+    return folder / f"{ended or datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(4)}.cdiag"
 
 
 def _check_private(folder: Path) -> None:

@@ -160,6 +160,16 @@ def read_cell(number: int) -> list[str] | None:
     return lines
 
 
+def read_cell_code(number: int) -> str | None:
+    """The text of a cell as it ran, in which a docstring stands for the line of a magic at its top; None if IPython has
+    no such cell.
+    """
+    ran, typed = read_cell(number), read_typed_cell(number)
+    if not ran or not typed or len(ran) != len(typed):
+        return None
+    return "\n".join(['"""The cell."""' if typed[0].startswith("%%") else ran[0], *ran[1:]]) + "\n"
+
+
 def read_typed_cell(number: int) -> list[str] | None:
     """The lines of a cell as it was typed, without empty ones before the first; None if IPython has no such cell."""
     typed = getattr(getattr(find_shell(), "history_manager", None), "input_hist_raw", None)

@@ -44,8 +44,10 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
     first = measure(runner, job, "without the plan")
     if first.run.exit_code is None:
         return ScriptTrial(plan, first.run.session, problem=explain_end(first.run))
-    # The first run records the files of the program that the user named.
-    plan = replace(make_plan(SessionData(first.run.session)), is_own=True) if plan is None else plan
+    if plan is None:
+        data = SessionData(first.run.session)
+        data.is_ours = True  # It has recorded the files of the program that the user named.
+        plan = make_plan(data)
     nothing = explain_nothing_to_try(plan) or _explain_fast(plan, job)
     stop = explain_end(first.run) if nothing or not first.run.is_torchs else None
     if stop or nothing:

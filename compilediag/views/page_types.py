@@ -234,7 +234,7 @@ class PageUnresolved(TypedDict):
 
 
 class PageCompileCost(TypedDict):
-    """Compile time without a recompile, see `compilediag.diagnosis.compile_cost.CompileCost`."""
+    """Time without a recompile, see `compilediag.diagnosis.rules.costs.CompileCost`."""
 
     kind: str
     seconds: float

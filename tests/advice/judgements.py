@@ -196,14 +196,22 @@ def follow_change(program: Program, finding: Finding, change: Change) -> tuple[s
     """
     numbers = _match_causes(program, finding)
     covered = set(numbers) or ({*range(len(program.causes))} if finding["rule"] in program.beside else set())
-    known = next((way for way in _list_ways(program, numbers) if way.settings == change["settings"]), None)
-    covered |= set(known.covers) if known else set()
     source = apply_edits(program.source, change["edits"], str(program.path))
+    ways = _list_ways(program, numbers)
+    alike = [way for way in ways if way.settings == change["settings"]]
+    known = next((way for way in ways if _has_source(program, way, source)), next(iter(alike), None))
+    if known:
+        covered |= {*known.covers, *(n for n, cause in enumerate(program.causes) if known in cause.ways)}
     others = _list_other_ways(program, covered)
     for way in others:
         source = replace_texts(source, way.change)
     setup = _write_setup([change["settings"], *(way.settings for way in others)], others)
     return insert_setup(source, setup), program.after if known is None or known.after is None else known.after
+
+
+def _has_source(program: Program, way: Way, source: str) -> bool:
+    """True if a way that was written down is exactly this change of the source."""
+    return bool(way.change) and source == replace_texts(program.source, way.change)
 
 
 def _match_causes(program: Program, finding: Finding) -> list[int]:

@@ -274,6 +274,17 @@ def test_a_large_cost_is_a_line_like_a_step(open_plan, deliver, patch_of):
     expect(open_step(page, 1).locator("pre")).to_contain_text("['Scale']")
 
 
+def test_what_each_call_costs_is_a_line_without_seconds(open_plan, deliver, patch_of):
+    cost = make_cost(kind="not_captured", title="CUDA graphs were asked for, and none was captured", seconds=0.0)
+    plan = make_empty_plan("No CUDA graph was captured", recompiles=0, costs=[cost], leads="not_captured")
+    page = open_plan(plan)
+    deliver(page, patch_of(plan, 1, meta={"state": "stopped"}))
+    expect(page.locator(".cdiag-plan-headline")).to_have_text("No CUDA graph was captured")
+    expect(step(page, 1).locator(".cdiag-step-cause")).to_have_text(cost["title"])
+    expect(step(page, 1).locator(".cdiag-step-seconds")).to_have_text("")
+    expect(page.locator(".cdiag-split-keys, .cdiag-costs")).to_have_count(0)
+
+
 @pytest.mark.parametrize(("holds", "after"), [(True, 0), (False, 2)])
 def test_a_trial_shows_its_outcome(open_plan, holds, after):
     note = None if holds else "2 recompiles that the plan names are left"

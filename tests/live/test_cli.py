@@ -52,7 +52,7 @@ def run(program_server, tmp_path):
     return lambda *args: program_server.run("-m", "compilediag", "run", *args, cwd=folder)
 
 
-def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
+def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path, monkeypatch):
     done = run("--save", "run.cdiag", "--report", tmp_path / "run.html", script(COMPILES + "print('the script')"))
     assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
     assert {name.removesuffix("-wal").removesuffix("-shm") for name in os.listdir(tmp_path / "cwd")} == {"run.cdiag"}
@@ -62,6 +62,7 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
         ["double", "3", "4"],
     ]
     assert "failed" not in set(session.sources["status"])
+    monkeypatch.chdir(tmp_path)  # The script is read there, as by the run.
     plan, totals = session.summary().split("\n\n")[:2]
     assert f"{plan}\n\n{totals}\n" in done.stderr and "More: compilediag plan run.cdiag" in done.stderr
     last = done.stderr.splitlines()[-1]

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -68,6 +69,48 @@ def test_a_run_is_kept_for_last(run, state, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["last", "report"]) == 0 and "double" in read_page(tmp_path / "report.html")
     assert main(["last", "report", "-o", "own.html", "--redact"]) == 0 and (tmp_path / "own.html").exists()
+
+
+KILLED = f"""
+import os, sys, time
+import compilediag
+{SCRIPT}
+while len(compilediag.current().recompiles) < 2:
+    time.sleep(0.05)
+os.kill(os.getpid(), int(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="without locks nobody knows that a process was killed")
+def test_a_run_that_is_killed_is_kept_too_and_said_to_be(state, tmp_path, capsys):
+    (tmp_path / "train.py").write_text(KILLED)
+    for number, kill in enumerate((signal.SIGTERM, signal.SIGKILL), 1):
+        command = [sys.executable, "-m", "compilediag", "run", "train.py", str(int(kill))]
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=300).returncode == -kill
+        assert main(["last"]) == 0
+        first, *rest = capsys.readouterr().out.splitlines()
+        assert first.endswith("; it did not end by itself") and any("2 recompiles" in line for line in rest)
+        assert len(cd.last().recompiles) == 2 and cd.last().meta["stopped_ns"] is None
+        assert len(list(state.iterdir())) == number
+        assert [stat.S_IMODE(file.stat().st_mode) for file in state.iterdir()] == [0o600] * number
+    assert main(["last", "-n", "2", "plan", "--code"]) == 0
+
+
+def test_a_run_that_is_killed_keeps_nothing_with_history_off(state, tmp_path, monkeypatch, capsys):
+    (tmp_path / "train.py").write_text(KILLED)
+    monkeypatch.setenv("COMPILEDIAG_HISTORY", "off")
+    command = [sys.executable, "-m", "compilediag", "run", "train.py", str(int(signal.SIGTERM))]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=300).returncode == -signal.SIGTERM
+    monkeypatch.delenv("COMPILEDIAG_HISTORY")
+    assert main(["last"]) == 2 and "no session is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["plan", "report", "fix"])
+def test_the_help_of_an_action_has_its_options_alone(action, capsys):
+    with pytest.raises(SystemExit):
+        main(["last", action, "--help"])
+    shown = capsys.readouterr().out
+    assert "--" in shown and "SESSION" not in shown and "positional" not in shown and "ARGS" not in shown
 
 
 def test_last_fix_runs_the_same_program_in_its_folder(run, tmp_path, python):

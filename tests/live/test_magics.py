@@ -315,6 +315,23 @@ def test_a_frontend_completes_the_magics_and_shows_their_help(kernel):
     assert "report" not in kernel.complete("%compilewatch re", reply=True, timeout=300)["content"]["matches"]
 
 
+def test_an_option_in_a_cell_before_is_the_first_change(shell):
+    run(shell, "def scale(x, k):\n    return x * k")
+    run(shell, "fast = torch.compile(\n    scale,\n    backend='eager',\n    dynamic=False,\n)")
+    run(shell, "fast = torch.compile(  # once more\n    scale,\n    backend='eager',\n    dynamic=False,\n)")
+    name = f"Cell In[{shell.execution_count - 1}]"
+    run(shell, "session = %compilewatch on")
+    run(shell, "for k in (2, 3, 4, 5):\n    fast(torch.ones(4), k)")
+    run(shell, "%compilewatch off")
+    plan = shell.user_ns["session"].plan()
+    [step] = plan.steps
+    assert (step.file, step.line, step.recompiles_saved) == (name, 4, 2)
+    [source] = plan.changed_sources()
+    assert (source.name, source.after) == (name, source.before.replace("    dynamic=False,\n", ""))
+    assert [(line.number, line.mark, line.step) for line in source.lines if line.mark != " "] == [(4, "-", 1)]
+    assert f"--- a/{name}\n" in plan.patch()
+
+
 def notebook(*cells):
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
 
@@ -339,7 +356,7 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
     assert shown[-1]["text/plain"] == "tensor(4.)"
     # The bar is removed when the trial ends.
     assert [output["data"]["text/html"] for output in tried if "data" in output] == [""]
-    assert "Tried, the plan holds: 2 recompiles -> 0" in tried[-1]["text"]
+    assert "Tried, the plan holds: 2 recompiles -> 1" in tried[-1]["text"]
     assert [output["output_type"] for output in failing] == ["error"]
     assert last == []
 
@@ -434,12 +451,12 @@ def test_the_executed_cells_are_tried_in_fresh_processes(run_cell):
     assert run_cell(f"%%compilewatch --quiet{TOTAL}") == "runs 1 total 8.0\n"
     run_cell("raise RuntimeError('below the watched cell')")
     shown = run_cell("%compilewatch try")
-    assert "1 change removes 3 of 3 recompiles" in shown and "runs 1" not in shown
-    assert "Tried, the plan holds: 3 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
+    assert "1 change removes 2 of 3 recompiles" in shown and "runs 1" not in shown
+    assert "Tried, the plan holds: 3 recompiles -> 1, " in shown and "same output" in shown.replace("\n", " ")
     assert f"\nLeft out, because you interrupted it: Cell In[{widget - 1}].\n" in shown
     assert shown.endswith("\nIn a fresh process, widgets have their first values: `slider`.\n")
     assert run_cell(STATE) == "{'runs': 1} None\n"
-    assert "Tried, the plan holds: 3 recompiles -> 0, " in run_cell("%compilewatch findings")
+    assert "Tried, the plan holds: 3 recompiles -> 1, " in run_cell("%compilewatch findings")
     found = run_cell("%compilewatch fix")
     assert "1 line changed: recompiles 3 -> 0 (proven: " in found and f"+++ b/Cell In[{defined}]\n" in found
     assert '+@torch.compile(backend="eager", dynamic=True)\n' in found

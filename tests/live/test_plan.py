@@ -154,7 +154,9 @@ def test_three_causes_at_one_call_save_nothing_alone(run):
 
 
 def test_a_value_that_the_call_computes_is_named_by_the_users_own_parameter():
-    @torch.compile(backend="eager", dynamic=False)
+    is_dynamic = False  # An option that the plan can't change.
+
+    @torch.compile(backend="eager", dynamic=is_dynamic)
     def normalize(batch):
         return batch - batch.mean()
 

@@ -58,7 +58,6 @@ SCALE = """
         scale(torch.ones(4), k)
 """
 CATCH = "try:\n    double(torch.ones(n))\nexcept Exception:\n    pass"
-STATIC = "dynamic=False (dynamic=None is enough), or torch._dynamo.config.automatic_dynamic_shapes is False"
 BREAK = """
     @torch.compile(backend="eager"{options})
     def double(x):
@@ -73,12 +72,17 @@ BREAK = """
 """
 CASES = (
     # Sizes and numbers that stay static
-    Case("dynamic=False", write(options="dynamic=False"), ("size_changes",), (STATIC,)),
+    Case(
+        "dynamic=False",
+        write(options="dynamic=False"),
+        ("size_changes",),
+        ('Write `@torch.compile(backend="eager")` at', "`dynamic=False` ("),
+    ),
     Case(
         "automatic_dynamic_shapes = False",
         write("torch._dynamo.config.automatic_dynamic_shapes = False\n"),
         ("size_changes",),
-        (STATIC, "dynamic_sources"),
+        ("Write `torch._dynamo.config.automatic_dynamic_shapes = True` at", "dynamic_sources"),
     ),
     Case("assume_static_by_default = False", write("torch._dynamo.config.assume_static_by_default = False\n"), ()),
     Case(
@@ -92,13 +96,13 @@ CASES = (
         "specialize_int = True",
         SCALE.format("specialize_int", (2, 3, 4, 5)),
         ("counter",),
-        ("torch._dynamo.config.specialize_int is True", "dynamic_sources"),
+        ("Write `torch._dynamo.config.specialize_int = False` at", "dynamic_sources"),
     ),
     Case(
         "specialize_float = True",
         SCALE.format("specialize_float", (2.5, 3.5, 4.5, 5.5)),
         ("float_changes",),
-        ("torch._dynamo.config.specialize_float is True", "torch.tensor(k)"),
+        ("Write `torch._dynamo.config.specialize_float = False` at", "torch.tensor(k)"),
     ),
     # Limits
     Case(
@@ -172,7 +176,7 @@ CASES = (
         write("torch._dynamo.config.error_on_recompile = True\n", "dynamic=False", CATCH),
         ("compile_failed", "size_changes"),
         ("error_on_recompile allows no recompile. Fix its cause",),
-        ("backend=", "eagerly"),
+        ('with backend="eager"', "eagerly"),
     ),
     # Stances
     Case(

@@ -22,10 +22,10 @@ from compilediag.trials.script_trial import try_script
 from tests.unit.session_builder import make_plan, saved
 from tests.unit.test_hostile_plans import REPRO, TRAIN, make_rows
 
-#: Two causes at the same calls: the plan is two settings, or two edits.
+#: Two causes at the same calls: the plan is two settings, or two edits. The option is one that it can't change.
 TWO_CAUSES = """
 import sys
-import torch
+import torch; STATIC = False
 
 @torch.compile(backend="{backend}"{options})
 def step(x, k):
@@ -37,7 +37,7 @@ for n, k in ((4, 2), (6, 5), (7, 9), (9, 11)):
 """
 
 
-def two_causes(backend="eager", options=", dynamic=False"):
+def two_causes(backend="eager", options=", dynamic=STATIC"):
     return TWO_CAUSES.format(backend=backend, options=options)
 
 
@@ -95,6 +95,14 @@ def test_a_plan_of_settings_holds_and_is_saved(run_try, program_server, script, 
     assert "Tried, the plan holds" in session.summary()
     shown = program_server.run("-m", "compilediag", "plan", "--json", "run.cdiag", cwd=tmp_path)
     assert json.loads(shown.stdout)["tried"] == vars(tried)
+
+
+def test_the_users_own_option_is_taken_away_in_the_copy_that_runs(run_try, script):
+    path = script(two_causes(options=", dynamic=False"))
+    done = run_try(path.name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Tried, the plan holds: 3 recompiles -> 1, " in done.stdout
+    assert "dynamic=False" in path.read_text()
 
 
 EDITED = """

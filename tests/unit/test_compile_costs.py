@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.events import KernelCompile, Phase, SourceStatus
 from tests.unit.session_builder import recording
-from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup
+from tests.unit.tables_builder import SECOND, add_keys, compiled, graph, lookup, recompile
 
 BLOCKS = {"class": "Block", "module": "model", "path": "L['self'].layers.0", "count": 10, "ops": 20, "graph_ops": 200}
 WATCHED = [
@@ -224,3 +224,47 @@ def test_tuning_that_never_pays_is_one_cost_and_the_headline():
     assert tuning.code == 'torch._inductor.config.max_autotune_gemm_backends = "ATEN"'
     rules = [finding.rule for finding in session.findings() if plan.has_cost(finding)]
     assert rules == ["tuning_small_gain"] * 4
+
+
+# CUDA graphs that are asked for in vain
+
+MUTATES = {"reason": "mutated inputs (1 instances)"}
+OTHER = {"function": "step", "file": "/home/ada/step.py", "line": 3}
+
+
+def test_cuda_graphs_that_are_never_captured_are_the_headline(session_of):
+    rows = [forward(), graph("skip", **MUTATES), graph("skip", 2, mode="backward", **MUTATES), *WATCHED]
+    plan = session_of(*rows, outer("miss")).plan()
+    (cost,) = [cost for cost in plan.costs if cost.kind == "not_captured"]
+    assert plan.leading_cost == cost and plan.headline == cost.headline
+    assert cost.headline == "No CUDA graph was captured: mutated inputs (1 instances) in forward (model.py:30)"
+    assert (cost.seconds, cost.place[0]) == (0.0, "forward") and "mark_static_address" in cost.advice
+    assert "At each call:\n- CUDA graphs were asked for" in str(plan)
+    assert plan.to_dict()["leads"] == "not_captured"
+
+
+def test_several_functions_without_cuda_graphs_are_one_cost(find_costs):
+    rows = [graph("skip", **MUTATES), graph("stuck", 2, **OTHER), graph("failed", 3, reason="out of memory", **OTHER)]
+    cost = find_costs(forward(), *rows)["not_captured"]
+    assert cost.place == (None, None, None) and len(cost.details) == 2
+    assert cost.headline.endswith("in forward (model.py:30) and 1 more")
+    assert len(cost.evidence) == 2
+
+
+@pytest.mark.parametrize("action", ["record", "rerecord", "replays", "warmup"])
+def test_a_function_that_is_captured_or_may_be_is_no_such_cost(action, find_costs):
+    assert "not_captured" not in find_costs(forward(), graph("skip", **MUTATES), graph(action, 2, **OTHER))
+
+
+def test_graphs_of_the_user_do_not_count(find_costs):
+    assert "not_captured" not in find_costs(forward(), graph("user_capture", backend="user"))
+    skipped = [forward(), graph("skip", **MUTATES), graph("user_capture", 2, backend="user")]
+    assert "not_captured" in find_costs(*skipped)
+
+
+def test_what_takes_compile_time_and_what_a_step_saves_come_first(session_of):
+    blocks = session_of(forward(blocks=BLOCKS), graph("skip", **MUTATES), *WATCHED).plan()
+    assert blocks.leading_cost.kind == "repeated_blocks"
+    steps = session_of(forward(), recompile("x.size()[0]", "tensor_size", "4", "6"), graph("skip", **MUTATES)).plan()
+    assert steps.steps and steps.leading_cost is None
+    assert "not_captured" in [cost.kind for cost in steps.costs]

@@ -239,3 +239,53 @@ def test_what_is_not_edited_compiles_to_the_same_code():
     code, expected = apply_edits(source, []).compile("a.py"), compile(source, "a.py", "exec")
     assert code.co_code == expected.co_code
     assert list(code.co_positions()) == list(expected.co_positions())
+
+
+# What keeps sizes static is taken away
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "old", "new", "expected"),
+    [
+        ("@torch.compile(dynamic=False)\ndef f(): pass", 1, "@torch.compile(dynamic=False)", "@torch.compile", None),
+        ("@torch.compile(a=1, dynamic=False)\ndef f(): pass", 1, "@torch.compile(a=1, dynamic=False)",
+         "@torch.compile(a=1)", None),
+        ("@partial(torch.compile, dynamic=False)\ndef f(): pass", 1, "@partial(torch.compile, dynamic=False)",
+         "@partial(torch.compile)", None),
+        ("é = torch.compile(f('é'), dynamic=False)", 1, "torch.compile(f('é'), dynamic=False)",
+         "torch.compile(f('é'))", None),
+        ("model.compile(dynamic=False)", 1, "model.compile(dynamic=False)", "model.compile()", None),
+        ("f = compile(f, dynamic=False, **options)", 1, "compile(f, dynamic=False, **options)",
+         "compile(f, **options)", None),
+        ("torch.compile(\n    f,\n    dynamic=False,  # why\n    a=1,\n)", 3, "torch.compile(f, dynamic=False, a=1)",
+         "torch.compile(f, a=1)", "torch.compile(\n    f,\n    a=1,\n)"),
+        ("torch.compile(\r\n    f, dynamic=False,\r\n)", 2, "torch.compile(f, dynamic=False)", "torch.compile(f)",
+         "torch.compile(\r\n    f,\r\n)"),
+        ("m.compile(\n    dynamic=False,\n)", 2, "m.compile(dynamic=False)", "m.compile()", "m.compile()"),
+        ("torch._dynamo.config.specialize_int = True", 1, "torch._dynamo.config.specialize_int = True",
+         "torch._dynamo.config.specialize_int = False", None),
+    ],
+)  # fmt: skip
+def test_what_keeps_sizes_static_is_taken_away(source, line, old, new, expected):
+    changed = source.replace(old.removeprefix("@"), new.removeprefix("@")) if expected is None else expected
+    assert replace(source, line, "", old, new) == changed
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        ("torch.compile(f, dynamic=False)", "torch.compile(f, dynamic=False)", "torch.compile(g)"),
+        ("torch.compile(f, dynamic=False)", "torch.compile(f, dynamic=False)", f"torch.compile(f, a={EVIL})"),
+        ("torch.compile(f, dynamic=False)", "torch.compile(f, dynamic=False)", ""),
+        ("torch.compile(f, dynamic=False, a=1)", "torch.compile(f, dynamic=False)", "torch.compile(f)"),
+        ("torch.compile(f, dynamic=True)", "torch.compile(f, dynamic=True)", "torch.compile(f)"),
+        ("torch.compile(f, check=False)", "torch.compile(f, check=False)", "torch.compile(f)"),
+        ("torch.export(f, dynamic=False)", "torch.export(f, dynamic=False)", "torch.export(f)"),
+        ("torch._dynamo.config.suppress_errors = True", "torch._dynamo.config.suppress_errors = True",
+         "torch._dynamo.config.suppress_errors = False"),
+        ("config.specialize_int = True", "config.specialize_int = True", "config.specialize_int = False"),
+    ],
+)  # fmt: skip
+def test_nothing_else_is_taken_away(source, old, new):
+    with pytest.raises(EditError):
+        replace(source, 1, "", old, new)

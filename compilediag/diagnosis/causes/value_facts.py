@@ -14,6 +14,7 @@ from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall,
 from ...formatting import format_function, format_line, format_place, parse_resumed
 from ..evidence import Evidence, Stacks, get_place, group_by, kept
 from ..source_edits import parse_code
+from .static_choices import StaticChoice, StaticChoices
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")
@@ -92,7 +93,8 @@ class ValueFacts:
     minor) of the session; (0, 0) if it is not known. `static_sources` is torch's setting of that name.
     `graph_breaks` are those before the code that recompiled, and `thread` is the function of the thread that it ran
     in; None for the main thread. `replaces_aot_eager` is true if the stance aot_eager_then_compile compiled the
-    entries that failed, to replace them at the next call.
+    entries that failed, to replace them at the next call. `static_choices` are what the user wrote that keeps numbers
+    static; they are read only where a number changed more than once.
     """
 
     value_need: ShapeNeed | None = None
@@ -108,6 +110,7 @@ class ValueFacts:
     thread: str | None = None
     static_sources: str = ""
     replaces_aot_eager: bool = False
+    static_choices: tuple[StaticChoice, ...] = ()
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -126,6 +129,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         static_sources=next((one.static_sources for one in facts if one.static_sources), ""),
         thread=next((one.thread for one in facts if one.thread), None),
         replaces_aot_eager=all(one.replaces_aot_eager for one in facts),
+        static_choices=tuple(dict.fromkeys(choice for one in facts for choice in one.static_choices)),
     )
 
 
@@ -142,6 +146,7 @@ class FactIndex:
         self.version = _read_version(evidence.meta.get("torch_version"))
         self._static = str(evidence.meta.get("static_sources") or "")
         self._stacks = evidence.stacks
+        self._choices = StaticChoices(evidence)
         self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
         self._parameters = {
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
@@ -177,6 +182,7 @@ class FactIndex:
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self.find_thread(row.compile_key) for row in rows)), None),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
+            static_choices=self._choices.find(rows) if len(rows) > 1 else (),
         )
 
     def find_exclusions(self, rows: Sequence[Recompile], source: str) -> tuple[ShapeNeed, ...]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...errors import CompilediagError
 from ...formatting import get_basename
 from ...system.files import find_working_folder
-from ...system.source_files import SourceReader, find_cell_number, read_cell, read_typed_cell, split_lines
+from ...system.source_files import SourceReader, find_cell_number, read_cell_code, read_typed_cell, split_lines
 from ..change import Edit, Settings, format_settings
 from ..source_edits import apply_edits
 from .plan_step import PlanStep
@@ -104,12 +104,11 @@ def _change(file: str, edits: Sequence[Edit], settings: str, reader: SourceReade
     if number is None:
         before = reader.read(file)
         return before, apply_edits(before, edits, settings).text
-    ran, typed = read_cell(number), read_typed_cell(number)
-    if not is_own or ran is None or typed is None or len(ran) != len(typed):
+    code, typed = read_cell_code(number), read_typed_cell(number)
+    if not is_own or code is None or typed is None:
         raise CompilediagError(f"{file} is no cell of this notebook")
     # As a docstring, the line of our magic stays above settings. What a cell before imports, this one has.
-    source = ['"""The cell."""' if typed[0].startswith("%%") else ran[0], *ran[1:]]
-    edited = apply_edits("\n".join(source) + "\n", edits, settings, has_torch=True)
+    source, edited = code.splitlines(), apply_edits(code, edits, settings, has_torch=True)
     after = [
         typed[number - 1] if line == source[number - 1] else line
         for line, number in zip(edited.text.splitlines(), edited.lines, strict=False)
@@ -122,10 +121,8 @@ def _is_unchanged(step: PlanStep, reader: SourceReader, is_own: bool) -> bool:
     if step.line is None or step.line < 1 or not step.code:
         return False
     number = find_cell_number(step.file or "")
-    if number is not None:
-        lines = (read_cell(number) or []) if is_own else []
-    else:
-        lines = split_lines(reader.find(step.file or "") or "")
+    read = reader.find(step.file or "") if number is None else read_cell_code(number) if is_own else None
+    lines = split_lines(read or "")
     return [line.strip() for line in lines[step.line - 1 : step.line]] == [step.code.strip()]
 
 
@@ -158,7 +155,7 @@ def _list_lines(file: str, before: str, after: str, steps: Sequence[PlanStep]) -
             yield from (DiffLine(number + 1, " ", old[number]) for number in range(a, b))
             continue
         found = [_find_step(file, text, a + 1, steps) for text in new[c:d]]
-        step = next(filter(None, found), None)
+        step = next(filter(None, found), None) or _find_replacing(file, a + 1, steps)
         yield from (DiffLine(number + 1, "-", old[number], step) for number in range(a, b))
         for text, own in zip(new[c:d], found, strict=True):
             step = own or step
@@ -177,6 +174,17 @@ def _find_step(file: str, text: str, line: int, steps: Sequence[PlanStep]) -> in
         return min(found)[1]
     key = text.partition("=")[0].rpartition(".")[2].strip()
     return next((number for number, step in enumerate(steps, 1) if key in (step.settings or {})), None)
+
+
+def _find_replacing(file: str, line: int, steps: Sequence[PlanStep]) -> int | None:
+    """The step that takes code away nearest to a line, where no new line says whose it is."""
+    places = (
+        (abs(edit.line - line), number)
+        for number, step in enumerate(steps, 1)
+        for edit in step.edits
+        if edit.file == file and edit.kind == "replace"
+    )
+    return min(places, default=(0, None))[1]
 
 
 def _has_line(edit: Edit, text: str) -> bool:

@@ -144,7 +144,7 @@ def list_candidates(evidence: Evidence) -> list[Candidate]:
     """The causes of a session with what changes them; those that one change resolves are one candidate."""
     found: list[Candidate] = []
     for cause in find_causes(evidence):
-        own = _make_candidate(cause, index_facts(evidence))
+        own = _make_candidate(evidence, cause, index_facts(evidence))
         place = next((at for at, other in enumerate(found) if _is_one_change(own, other)), None)
         if place is None:
             found.append(own)
@@ -153,11 +153,14 @@ def list_candidates(evidence: Evidence) -> list[Candidate]:
     return [replace(candidate, shapes=_list_shapes(evidence, candidate.causes)) for candidate in found]
 
 
-def _make_candidate(cause: Cause, facts: FactIndex) -> Candidate:
+def _make_candidate(evidence: Evidence, cause: Cause, facts: FactIndex) -> Candidate:
     advice = advise(cause.alone)  # Other causes have their own steps.
     changes = get_changes(advice)
-    if changes and changes[0] == CodeChange(text=DYNAMIC_BY_DEFAULT):
-        return Candidate((cause,), (advice,), changes, find_first_changes(cause))
+    if changes and (changes[0].is_default or changes[0].text == DYNAMIC_BY_DEFAULT):
+        kept = {**find_kept(cause, facts), **find_first_changes(evidence, cause)}
+        if len(changes) < 2 or any(row.event_id not in kept for row in cause.failed):
+            return Candidate((cause,), (advice,), changes, kept)
+        changes = (*changes[1:], changes[0])
     if not changes or not is_dynamic_change(changes[0]):
         return Candidate((cause,), (advice,), changes)
     kept = find_kept(cause, facts)
@@ -260,12 +263,33 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
     return found
 
 
-def find_first_changes(cause: Cause) -> dict[int | None, str]:
-    """The first recompile of each function, which stays where torch makes a number dynamic by itself."""
+def find_first_changes(evidence: Evidence, cause: Cause) -> dict[int | None, str]:
+    """What stays of each function where torch makes a number dynamic by itself: the first recompile, and those that
+    differ from all entries since then in something else too.
+    """
     first: dict[tuple[Place, int | None], Recompile] = {}
+    found = {}
     for row in cause.seen or cause.recompiles:
-        first.setdefault((get_place(row), row.region), row)
-    return {row.event_id: "torch makes a number dynamic after its first change" for row in first.values()}
+        start = first.setdefault((get_place(row), row.region), row)
+        if row is start or not _fits_later_entry(evidence, row, start):
+            found[row.event_id] = "torch makes a number dynamic after its first change"
+    return found
+
+
+def _fits_later_entry(evidence: Evidence, row: Recompile, start: Recompile) -> bool:
+    """True if, of an entry that was made at `start` or later, no other guard failed than of the closest one; or if only
+    the closest one was checked.
+    """
+    rows, compiles = evidence.by_compile(GuardFailure).get(row.compile_key, ()), evidence.by_compile(Compile)
+    failed = {
+        key: {one.guard_source for one in own} for key, own in group_by(rows, lambda f: f.entry_compile_key).items()
+    }
+    closest = failed.get(row.closest_compile_key)
+    if closest is None or start.compile_key not in compiles:
+        return True
+    since = compiles[start.compile_key][0].event_id or 0
+    made = {key: compiles[key][0].event_id or 0 for key in failed if key in compiles}
+    return any(at >= since and failed[key] <= closest for key, at in made.items())
 
 
 def _list_special(rows: Sequence[Recompile]) -> Iterator[Recompile]:
@@ -510,7 +534,7 @@ def _find_place(cause: Cause, change: CodeChange) -> Location:
     """File, line, function and code of the user's line: of the edit, or the call; without both, of the guard."""
     edit, site = next(iter(change.edits), None), cause.call_site
     if edit is not None and (site is None or (site.file, site.line) != (edit.file, edit.line)):
-        return edit.file, edit.line, None, None
+        return edit.file, edit.line, None, edit.code
     if site is not None:
         return site.file, site.line, site.function, site.code
     row = cause.recompiles[0]

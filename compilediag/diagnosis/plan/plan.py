@@ -121,12 +121,16 @@ class Plan:
 
     @property
     def leading_cost(self) -> CompileCost | None:
-        """The largest cost that a change saves, if that is more than the steps save and a tenth of the compile time."""
+        """The largest cost that a change saves, if that is more than the steps save and a tenth of the compile time; if
+        there is none and no step, one of each call.
+        """
         # What identical blocks take is in part the time of the recompiles.
         found = [cost for cost in self.costs if cost.headline and not (self.steps and cost.kind == "repeated_blocks")]
         most = max(found, key=lambda cost: cost.seconds, default=None)
         least = max(self.seconds_saved, self.seconds * _WORTH_NAMING)
-        return most if most is not None and least < most.seconds <= self.seconds else None
+        if most is not None and least < most.seconds <= self.seconds:
+            return most
+        return None if self.steps else next((cost for cost in found if not cost.seconds), None)
 
     @property
     def gains(self) -> tuple[tuple[int, float], ...]:
@@ -241,8 +245,9 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
     blocks.append(Items([[CodeBlock(spec.change.code, spec.title)] for spec in plan.specs], "plain", _IN_PLAN))
     if plan.unresolved:
         blocks += ["Not resolved:", Items([[_describe_cause(cause)] for cause in plan.unresolved], rest=_IN_PLAN)]
-    if plan.costs:
-        blocks += ["Where compile time goes:", Items([_describe_cost(cost) for cost in plan.costs], rest=_IN_PLAN)]
+    for title, is_timed in (("Where compile time goes:", True), ("At each call:", False)):
+        costs = [_describe_cost(cost) for cost in plan.costs if bool(cost.seconds) is is_timed]
+        blocks += [title, Items(costs, rest=_IN_PLAN)] if costs else []
     return Section(*blocks, Items([[note] for note in plan.notes], "plain", _IN_PLAN))
 
 

@@ -14,8 +14,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...decode.records.compilation_metrics import CPU_CHECK
-from ...events import AutotuneChoice, CacheLookup, Calls, Compile, Event, KernelCompile, Phase, Rows, SourceStatus
-from ...formatting import format_amount, format_function, format_line, format_place, format_seconds, format_share
+from ...events import (
+    AutotuneChoice,
+    CacheLookup,
+    Calls,
+    Compile,
+    CudaGraphAction,
+    Event,
+    KernelCompile,
+    Phase,
+    Rows,
+    SourceStatus,
+)
+from ...formatting import (
+    format_amount,
+    format_function,
+    format_line,
+    format_names,
+    format_place,
+    format_seconds,
+    format_share,
+)
 from ..evidence import (
     Evidence,
     Place,
@@ -34,6 +53,7 @@ from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems, find_tuning
 from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
+from .cudagraphs import advise_skip, describe_refusal, list_refusals
 
 SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
 
@@ -86,6 +106,14 @@ CHECK_OF_CPU = Rule(
     worth_s=1.0,
     cause="torch checks the CPU's vector instructions in every process",
 )
+#: Functions that run without CUDA graphs although these were asked for: a cost of each call, which is not measured.
+NOT_CAPTURED = Rule(
+    "not_captured",
+    title="CUDA graphs were asked for, and none was captured: {reasons}",
+    action="{advice}",
+    cause="CUDA graphs were asked for, and none was captured",
+    headline="No CUDA graph was captured: {first}",
+)
 #: In a headline: the compile time of the session, which is filled in last.
 _SESSION = "{session}"
 #: Settings by which torch uses its own kernel for an op without tuning it.
@@ -93,7 +121,7 @@ _OWN_KERNELS = {
     "convolution": 'torch._inductor.config.max_autotune_conv_backends = "ATEN"',
     "": 'torch._inductor.config.max_autotune_gemm_backends = "ATEN"',
 }
-_COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU)
+_COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU, NOT_CAPTURED)
 #: Rule of a finding that is a cost too -> kind of the cost.
 _OF_FINDINGS = {rule.id: rule for rule in (TUNED_AGAIN, USED_ONCE)}
 #: What a `kind` can name.
@@ -110,12 +138,13 @@ def find_cost_kind(rule: str) -> str | None:
 
 @dataclass(frozen=True)
 class CompileCost:
-    """Compile time that is spent without a recompile.
+    """Time that is spent without a recompile.
 
-    `seconds` (s) is what the advice saves, or, for "next_process", what is repeated. `what` is one sentence without a
-    period, `advice` what to do, `code` the lines to paste if there are any. `title` is the cause in a few words, and
-    `headline` what a plan says first if this is its largest cost; "" for what no change saves. `details` has one line
-    per compile or reason. `place` is the function, if there is only one. `evidence` holds event ids.
+    `seconds` (s) is what the advice saves, or, for "next_process", what is repeated; 0.0 for what each call costs,
+    which is not measured. `what` is one sentence without a period, `advice` what to do, `code` the lines to paste if
+    there are any. `title` is the cause in a few words, and `headline` what a plan says first if this is its largest
+    cost; "" for what no change saves. `details` has one line per compile or reason. `place` is the function, if there
+    is only one. `evidence` holds event ids.
     """
 
     kind: str
@@ -153,7 +182,7 @@ def _report(
     return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place, title=title, headline=headline)
 
 
-@kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile)
+@kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile, CudaGraphAction)
 def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
     """The costs of a session: what the next process repeats first, then what can be saved, most seconds first."""
     again = find_next_process_cost(evidence)
@@ -164,6 +193,7 @@ def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
         *find_unused_backwards(evidence),
         *_find_cpu_check(evidence),
         *_find_tuning(evidence),
+        *_find_not_captured(evidence),
         *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
     ]
     session = format_seconds(sum_seconds(row.duration_s for row in evidence.rows(Compile)))
@@ -219,6 +249,22 @@ def _find_tuning(evidence: Evidence) -> list[CompileCost]:
     )
     place = find_shared_place(run.place for run in runs)
     return [replace(cost, place=(place["function"], place["file"], place["line"])) if place else cost]
+
+
+def _find_not_captured(evidence: Evidence) -> list[CompileCost]:
+    """CUDA graphs that were asked for and never captured, as one cost of all functions."""
+    refusals = list_refusals(evidence)
+    if not refusals:
+        return []
+    reasons = [f"{describe_refusal(row)} in {format_function(*get_place(row))}" for row in refusals]
+    advice = list(dict.fromkeys(filter(None, (advise_skip(row.reason) for row in refusals))))
+    facts = {
+        "reasons": format_names(reasons),
+        "first": format_names(reasons, 1),
+        "advice": advice[0] if len(advice) == 1 else "The findings say for each function what to change.",
+    }
+    cost = _report(NOT_CAPTURED, 0.0, refusals, facts, *([get_place(refusals[0])] if len(refusals) == 1 else []))
+    return [replace(cost, details=tuple(reasons[:SHOWN]) if len(reasons) > 1 else ())]
 
 
 def _find_cpu_check(data: Rows) -> list[CompileCost]:

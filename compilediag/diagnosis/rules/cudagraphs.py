@@ -203,6 +203,8 @@ def advise_skip(reason: str | None) -> str:
 
 Actions = list[CudaGraphAction]
 
+#: What ends without a capture, and what shows that there was one.
+_REFUSED, _CAPTURED = ("skip", "stuck", "failed"), ("record", "rerecord", "replays")
 #: From so many sizes on, the severity is not low.
 MANY_SIZES = 8
 #: torch's settings of 2.15; their names are in the reasons of rows that they caused.
@@ -234,6 +236,21 @@ def find_cudagraph_problems(evidence: Evidence) -> list[Finding]:
         *_find_lost_outputs(rows),
         *(_report(_FAILED, group) for group in _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
     ]
+
+
+def list_refusals(evidence: Evidence) -> Actions:
+    """Why CUDA graphs were asked for in vain: the first reason of each function; none if something was captured, or may
+    still be.
+    """
+    rows = [row for row in evidence.rows(CudaGraphAction) if row.backend != "user"]
+    refused = {get_place(row): row for row in reversed(rows) if row.action in _REFUSED}
+    is_any_left = any(row.action in _CAPTURED or get_place(row) not in refused for row in rows)
+    return [] if is_any_left or evidence.state == "watching" else [*reversed(refused.values())]
+
+
+def describe_refusal(row: CudaGraphAction) -> str:
+    """torch's reason in a few words; what happened, if torch gives none."""
+    return format_first_line(row.reason or {"skip": "no reason given"}.get(row.action or "", "no capture succeeded"))
 
 
 def _get_function(row: CudaGraphAction) -> tuple[str | None, str | None, int | None, str | None]:

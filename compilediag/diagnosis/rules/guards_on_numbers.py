@@ -23,9 +23,10 @@ from ...decode.guards.path import (
     parse_path,
 )
 from ...events import Recompile
-from ...formatting import format_change, is_module_wrapper, is_resumed
+from ...formatting import format_change, format_names, is_module_wrapper, is_resumed
 from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
+from ..causes.static_choices import StaticChoice
 from ..causes.value_facts import find_uses
 from ..change import CodeChange, Settings, find_listed, fix_code
 from ..evidence import get_place, group_by
@@ -73,6 +74,8 @@ _MARK_FUNCTIONS = {
     "dynamic_range": "torch._dynamo.mark_dynamic",
 }
 _BOUNDS = ("dynamic_range", "unbacked_bounds")
+#: Setting -> the type of the numbers that it keeps static; others keep all.
+_KEPT_BY = {"specialize_int": {"int"}, "specialize_float": {"float"}}
 
 _INT = re.compile(r"-?\d{1,40}")
 _MOMENTUM = ("betas", "momentum")
@@ -182,6 +185,10 @@ def _explain_kept(cause: Cause) -> str:
         return f"A line of the code{_find_needing_line(cause)} needs the number, so each value is compiled on its own."
     if cause.facts.was_dynamic:
         return "torch made it dynamic after its first change, but that entry did not fit these calls for other reasons."
+    choices = [f"`{choice.code}` ({choice.place})" for choice in list_static_choices(cause)]
+    if choices:
+        keep = "keeps" if len(choices) == 1 else "keep"
+        return f"{format_names(choices)} {keep} it static, so each value is compiled on its own."
     reasons = [
         "the function is probably compiled with dynamic=False (dynamic=None is enough)",
         "torch._dynamo.config.automatic_dynamic_shapes is False",
@@ -195,6 +202,23 @@ def _explain_kept(cause: Cause) -> str:
 def _is_kept_static(cause: Cause) -> bool:
     """True if torch would have made the number dynamic by default, and did not."""
     return not (is_usual(cause) or is_specialized(cause) or cause.facts.was_dynamic)
+
+
+def list_static_choices(cause: Cause) -> tuple[StaticChoice, ...]:
+    """What the user wrote that keeps a number static which torch makes dynamic by itself; nothing of other values."""
+    is_of_module = cause.facts.is_parameter or any(_is_in(name, *_MODULE_TENSORS) for name in cause.torch_sources)
+    if find_kind(cause) not in ("tensor_size", "value") or is_of_module or not _is_kept_static(cause):
+        return ()
+    if _is_global(cause) or (_is_of_a_module(cause) and _is_integer(cause)):
+        return ()
+    types = {"size"} if cause.path.is_size else list_types(cause)
+    meant = (choice for choice in cause.facts.static_choices if _KEPT_BY.get(choice.option, types) <= types)
+    return tuple(meant) if types <= {"size", "int", "float"} else ()
+
+
+def is_surely_dynamic(cause: Cause) -> bool:
+    """False for a float that is no operand of plain arithmetic: AOTAutograd compiles it in, though Dynamo does not."""
+    return "float" not in list_types(cause) or _can_be_tensor(cause)
 
 
 def _needs_number(cause: Cause) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...decode.guards.path import Path, format_expression
 from ...events import Compile, Recompile
-from ...formatting import format_amount, format_line, format_lost, format_names, format_times
+from ...formatting import format_amount, format_line, format_lost, format_names, format_place, format_times
 from ...system import plugins
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import MODES, ZERO_ONE, Cause, list_unique
@@ -25,7 +25,7 @@ from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, repo
 from . import guards_on_numbers, guards_on_objects
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy
-from .guards_on_numbers import SIZE_KINDS, find_kind
+from .guards_on_numbers import DYNAMIC_BY_DEFAULT, SIZE_KINDS, find_kind, is_surely_dynamic, list_static_choices
 
 #: The rules about guards, in the order in which they are tried.
 GUARD_RULES = (
@@ -66,7 +66,7 @@ def advise(cause: Cause) -> Advice:
     if cause.facts.replaces_aot_eager:
         advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     else:
-        advice = _add_thread(_add_graph_break(advice, cause), cause)
+        advice = _add_thread(_add_graph_break(_undo_static(advice, cause), cause), cause)
     return add_recipe(advice, cause)
 
 
@@ -74,6 +74,35 @@ def _ask_plugin(rule: object, kind: str, cause: Cause) -> Advice | None:
     if isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause):
         return apply_rule(rule, cause)
     return None
+
+
+def _undo_static(advice: Advice, cause: Cause) -> Advice:
+    """The user's own `dynamic=False`, or a setting like it, is the first to go; the last where only a person can do
+    that. It is not named beside other ways where the backend may need the number all the same.
+    """
+    choices = () if advice.is_expected or advice.rule.gives_fewer else list_static_choices(cause)
+    if not choices:
+        return advice
+    edits = tuple(choice.edit for choice in choices if choice.edit is not None)
+    if len(edits) == len(choices):
+        writes = [f"`{format_line(edit.new, 60)}` at {format_place(edit.file, edit.line)}" for edit in edits]
+        change, text = CodeChange(edits=edits, is_default=True), f"Write {format_names(writes)}."
+    else:
+        names = format_names([f"`{choice.code}` ({choice.place})" for choice in choices])
+        text = f"{DYNAMIC_BY_DEFAULT.removesuffix('.')}: {names}."
+        change = CodeChange(text=text, is_default=True)
+    others = tuple(way for way in advice.changes or list_changes(advice.action) if way.text != DYNAMIC_BY_DEFAULT)
+    if not others:
+        return replace(advice, action=text, changes=(change,))
+    if not is_surely_dynamic(cause):
+        return advice
+    if change.edits:
+        return replace(advice, action=f"{text} Or {_begin_lower(advice.action)}", changes=(change, *others))
+    return replace(advice, action=f"{advice.action} Or {_begin_lower(text)}", changes=(*others, change))
+
+
+def _begin_lower(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
@@ -120,7 +149,7 @@ def add_recipe(advice: Advice, cause: Cause) -> Advice:
     if recipe is None:
         return advice
     applicable = tuple(change for change in advice.changes if change.can_be_applied)
-    others = f" Or {advice.action[:1].lower()}{advice.action[1:]}" if applicable else ""
+    others = f" Or {_begin_lower(advice.action)}" if applicable else ""
     return replace(
         advice,
         action=f"{recipe.action}{others}",

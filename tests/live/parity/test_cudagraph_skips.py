@@ -32,6 +32,7 @@ def test_a_graph_without_a_gpu_is_skipped_without_a_word_also_from_the_cache(fre
     for skip in skips(seen):
         assert (skip["reason"], skip["counted"], skip["mode"]) == ("no CUDA device in the graph", True, "inference")
         assert (skip["compile_id"], skip["function"], skip["backend"]) == ("0/0", "<lambda>", "trees")
+    assert seen.session.plan().leading_cost.kind == "not_captured"
 
 
 def test_of_a_forward_that_is_skipped_the_backward_is_not_asked(fresh_inductor_cache):

@@ -253,7 +253,7 @@ interface Unresolved {
   evidence: number[];
 }
 
-/** Compile time without a recompile, see `compilediag.diagnosis.compile_cost.CompileCost`. */
+/** Time without a recompile, see `compilediag.diagnosis.rules.costs.CompileCost`. */
 interface CompileCost {
   kind: string;
   seconds: number;

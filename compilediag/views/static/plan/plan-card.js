@@ -13,7 +13,7 @@ import { useCells, WholeChange } from "./whole-change.js";
 
 const FIRST = 5; // steps that are shown before "show all"
 const FIRST_LIVE = 2; // while they can change: the card has the height of two from the start
-const LEAST_SHARE = 0.1; // of the compile time: what costs less is folded
+const LEAST_SHARE = 0.1; // of the compile time: what costs less is folded; what costs at each call has no seconds
 const WAITING = [
   "The changes appear here as soon as something recompiles.",
   "The first compile of a function is needed; the next calls reuse it.",
@@ -83,7 +83,7 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false }) 
  * @param {boolean} isLive
  */
 export function listLargeCosts(plan, isLive) {
-  return plan.costs.filter((cost) => cost.title && cost.seconds >= LEAST_SHARE * plan.seconds && !isLive);
+  return plan.costs.filter(({ title, seconds }) => title && !isLive && (!seconds || seconds >= LEAST_SHARE * plan.seconds));
 }
 
 /**
