@@ -94,7 +94,8 @@ export class Table {
     let text = this.searchTexts[position];
     if (text === undefined) {
       const shown = this.rows[position].filter((value, i) => value !== null && this.columns[i]?.type !== "ids");
-      const texts = shown.map((value) => (typeof value === "object" ? formatValue(value, "list") : String(value))); // pairs as they are shown
+      // Pairs as they are shown.
+      const texts = shown.map((value) => (typeof value === "object" ? formatValue(value, "list") : String(value)));
       text = texts.map((each) => each.slice(0, SEARCHED_CHARS)).join("\n").toLowerCase();
       this.searchTexts[position] = text;
     }

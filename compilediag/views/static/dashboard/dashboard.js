@@ -210,7 +210,7 @@ export class Dashboard extends Page {
   /** Where the search has hits: steps of the plan, and rows by tab. */
   findHits() {
     const { plan } = this.store;
-    const steps = (plan?.steps ?? []).map(({ title, place, what, why, change, title_values }) => [title, place, what, why, change, ...title_values]);
+    const steps = (plan?.steps ?? []).map((step) => [step.title, step.place, step.what, step.why, step.change, ...step.title_values]);
     const costs = plan ? listLargeCosts(plan, this.store.isLive()).map(({ title, what, advice }) => [title, what, advice]) : [];
     const found = [...steps, ...costs].flatMap((texts, i) => (this.filter.matches(() => texts.join("\n").toLowerCase()) ? [i] : []));
     /** @param {number} i */
@@ -246,19 +246,21 @@ export class Dashboard extends Page {
     const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
     const fly = (/** @type {RunningCompile} */ flight) => this.openCompile(flight.compile_key, null);
     const { query, evidence, isActive } = this.filter;
+    const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))) : [];
     const { target, traced } = this;
     const passed = this.rows.pass(tab);
     const said = this.rows.describe(tab, passed);
     draw(this.view, html`
-      <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly} onSize=${() => this.setFull(!isFull)}>
+      <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly}
+        onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
       <//>
       ${isFull && query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
       <${Problem} store=${store} />
       ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
       ${this.isChoosing && html`
-        <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onChoose=${(/** @type {string[]} */ names) => this.choosePrinted(true, names)}
-          onClose=${() => this.choosePrinted(false)} />`}
+        <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onClose=${() => this.choosePrinted(false)}
+          onChoose=${(/** @type {string[]} */ names) => this.choosePrinted(true, names)} />`}
       ${size !== "line" && html`
         <${PlanCard} store=${store} actions=${this.planActions} picked=${evidence?.label ?? null} isPrinting=${this.isPrinting} />`}
       ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
@@ -282,12 +284,16 @@ export class Dashboard extends Page {
           ${isFull && tab.view && !traced && html`
             <${CallSites} store=${store} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${said.note}
               openId=${target?.row?.[0] ?? null} onOpen=${this.openRow} />`}
-          ${traced && html`<${Provenance} key=${traced.title} title=${traced.title} graphs=${traced.graphs} texts=${store.texts} onClose=${() => this.trace(null)} />`}
+          ${traced && html`
+            <${Provenance} key=${traced.title} title=${traced.title} graphs=${traced.graphs} texts=${store.texts}
+              onClose=${() => this.trace(null)} />`}
           ${target && html`<${DetailPane} details=${this.details} target=${target} isHidden=${traced !== null} />`}
         </div>
       </div>
-      <div class="cdiag-paper">${this.isPrinting && this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))).map((each) => html`
-        <${PrintedTable} key=${tabName(each.tab)} store=${store} recompiles=${this.recompiles} tab=${each.tab} positions=${each.positions} />`)}</div>
+      <div class="cdiag-paper">
+        ${printed.map((each) => html`
+          <${PrintedTable} key=${tabName(each.tab)} store=${store} recompiles=${this.recompiles} tab=${each.tab} positions=${each.positions} />`)}
+      </div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
     setShown(this.table.node, !tab.view && !traced);
     if (isFull && !tab.view) this.table.show(tab, store.table(tab.table), passed, said);

@@ -16,7 +16,10 @@ const CELL = /^Cell In\[(\d+)\]$/;
 
 /**
  * The line of a step or of a cost: a button that opens it, and beside it a link to the place.
- * @param {{isOpen: boolean, toggle: () => void, number: number | null, place: ComponentChild, saves: string, seconds: number, children: ComponentChild}} props
+ * @param {{
+ *   isOpen: boolean, toggle: () => void, number: number | null, place: ComponentChild, saves: string, seconds: number,
+ *   children: ComponentChild
+ * }} props
  */
 function Row({ isOpen, toggle, number, place, saves, seconds, children }) {
   return html`<div class=${`cdiag-step-row ${isOpen ? "is-open" : ""}`}>
@@ -39,7 +42,8 @@ export function PlanStepRow({ card, step, number, isLater }) {
   const values = step.title_values.map((value) => oneLine(value, WIDEST));
   const name = `cdiag-step ${isLater ? "is-later" : ""}`;
   return html`<li class=${name} data-rule=${step.rule} onPointerEnter=${() => mark?.(step.evidence)} onPointerLeave=${() => mark?.(null)}>
-    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${number} place=${html`<${PlaceLink} card=${card} step=${step} />`} saves=${describeGain(plan, number)} seconds=${step.seconds_gained}>
+    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${number} saves=${describeGain(plan, number)}
+      seconds=${step.seconds_gained} place=${html`<${PlaceLink} card=${card} step=${step} />`}>
       <b><${Prose} text=${oneLine(step.title || step.what, LONGEST)} /></b>
       <span class="cdiag-step-values">${values.map((value, i) => html`${i ? ", " : " "}<code key=${i}>${value}</code>`)}${step.has_more_values && ", …"}</span>
     <//>
@@ -53,7 +57,9 @@ export function CostRow({ card, cost }) {
   const isOpen = isChosen || card.isPrinting;
   const place = cost.place ? html`<code class="cdiag-step-place">${cost.place}</code>` : html`<span class="cdiag-step-place"></span>`;
   return html`<li class="cdiag-step" data-rule=${cost.kind}>
-    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${null} place=${place} saves="" seconds=${cost.seconds}><b><${Prose} text=${cost.title} /></b><//>
+    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${null} place=${place} saves="" seconds=${cost.seconds}>
+      <b><${Prose} text=${cost.title} /></b>
+    <//>
     ${isOpen && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
   </li>`;
 }

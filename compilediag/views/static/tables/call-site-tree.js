@@ -101,11 +101,11 @@ function findEnds(table, positions, filter, stacks, showsHost) {
 export function CallSites({ store, stacks, positions, filter, note, openId, onOpen }) {
   const [showsHost, setShowsHost] = useState(false);
   const tables = ["compiles", "artifacts", "stacks"].map((name) => store.table(name));
-  const made = [showsHost, tables[0], ...tables.map(({ version }) => version), positions.length, filter.terms.join(" "), filter.evidence?.label];
+  const search = [positions.length, filter.terms.join(" "), filter.evidence?.label];
   const { compiles, others } = useMemo(() => ({
     compiles: findEnds(tables[0], positions, filter, stacks, showsHost),
     others: findEnds(tables[1], filter.isActive ? [] : tables[1].rows.keys(), filter, stacks, showsHost),
-  }), made);
+  }), [showsHost, tables[0], ...tables.map(({ version }) => version), ...search]);
   return useMemo(() => {
     const [tree, outside] = [buildTree(compiles.ends), buildTree(others.ends)];
     const hostFrames = Math.max(compiles.hostFrames, others.hostFrames);

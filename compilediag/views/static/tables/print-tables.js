@@ -26,7 +26,8 @@ export function PrintDialog({ tabs, chosen, onChoose, onClose }) {
     globalThis.print();
   };
   return html`
-    <dialog class="cdiag-print-dialog" aria-label="print" ref=${dialog} onClose=${onClose} onKeyDown=${(/** @type {Event} */ event) => event.stopPropagation()}>
+    <dialog class="cdiag-print-dialog" aria-label="print" ref=${dialog} onClose=${onClose}
+      onKeyDown=${(/** @type {Event} */ event) => event.stopPropagation()}>
       <h2>Tables to print</h2>
       <div class="cdiag-print-choices">${tabs.map(({ tab, positions }) => html`
         <label key=${tabName(tab)}><input type="checkbox" checked=${chosen.includes(tabName(tab))} onChange=${() => flip(tabName(tab))} />

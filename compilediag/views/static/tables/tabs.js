@@ -139,7 +139,10 @@ export const TABS = [
       { name: "margin_next", label: "vs. runner-up", from: 640 },
       {
         label: "vs. extern",
-        text: (get) => (get("winner_kind") === "extern" ? "winner" : whenKnown(get("margin_extern"), (margin) => formatShare(margin, true))),
+        text(get) {
+          if (get("winner_kind") === "extern") return "winner";
+          return whenKnown(get("margin_extern"), (margin) => formatShare(margin, true));
+        },
         sortBy: "margin_extern",
         type: "share",
       },
@@ -290,7 +293,14 @@ export const TABS = [
     isAside: true,
     empty: "no source has reported yet",
     sort: ["source", 1],
-    columns: [{ name: "name", label: "source" }, "status", "reason", "events", "dropped", { name: "overhead_s", label: "overhead", from: 620 }],
+    columns: [
+      { name: "name", label: "source" },
+      "status",
+      "reason",
+      "events",
+      "dropped",
+      { name: "overhead_s", label: "overhead", from: 620 },
+    ],
   }),
 ];
 

@@ -12,7 +12,8 @@
  */
 export function findNext(lanes, current, key, range) {
   if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
-  if (!current) return lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= range.from && start <= range.to) ?? findEnd(lanes, false);
+  const inView = lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= range.from && start <= range.to);
+  if (!current) return inView ?? findEnd(lanes, false);
   const { lane } = current;
   const position = lane.bars.indexOf(current);
   if (key === "ArrowLeft") return lane.bars[position - 1] ?? null;

@@ -88,8 +88,9 @@ export class TimelineLanes {
     this.addFlights(flights);
     this.addPhases();
     this.addMarks();
+    // What is compiling now comes first, then what cost most.
     this.list = [...this.byFunction.values()].sort((a, b) => {
-      return Number(b.isFlying) - Number(a.isFlying) || b.seconds - a.seconds || a.first - b.first; // what cost most comes after what compiles now
+      return Number(b.isFlying) - Number(a.isFlying) || b.seconds - a.seconds || a.first - b.first;
     });
     this.extent = this.findExtent();
     this.whole = null;
