@@ -1,5 +1,6 @@
 // Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
 import { useState } from "../vendor/hooks.js";
+import { Words } from "./blocks.js";
 import { formatAmount, formatFunction, formatPlace } from "./format.js";
 import { Inputs } from "./inputs.js";
 import { html } from "./view.js";
@@ -138,8 +139,5 @@ export function Stack({ frames }) {
  */
 export function Stacks({ stacks }) {
   return stacks.filter(({ frames }) => frames.length).map(({ label, frames }) => html`
-    <details class="cdiag-words" key=${label}>
-      <summary>${label}: ${formatAmount(frames.length, "frame")}</summary>
-      <${Stack} frames=${frames} />
-    </details>`);
+    <${Words} key=${label} heading=${`${label}: ${formatAmount(frames.length, "frame")}`}><${Stack} frames=${frames} /><//>`);
 }

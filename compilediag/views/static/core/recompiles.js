@@ -70,6 +70,15 @@ export class Recompiles {
   }
 
   /**
+   * What changed, "idx.shape[0]: 8 → 6", at the recompile that started a compile; null for any other compile.
+   * @param {string | null} key
+   */
+  describe(key) {
+    const row = this.byKey.get(key)?.row;
+    return row ? joinChange(readChange(this.table.reader(row))) : null;
+  }
+
+  /**
    * What else had changed since the entry that it is compared with.
    * @param {Cells} row
    * @returns {Change[]}

@@ -251,7 +251,7 @@ export class Dashboard extends Page {
     const passed = this.rows.pass(tab);
     const said = this.rows.describe(tab, passed);
     draw(this.view, html`
-      <${Header} store=${store} groups=${this.groups} size=${size} commands=${commands} onFlight=${fly}
+      <${Header} store=${store} recompiles=${this.recompiles} size=${size} commands=${commands} onFlight=${fly}
         onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
       <//>

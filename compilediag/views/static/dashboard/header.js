@@ -2,14 +2,13 @@
 import { formatAmount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { Menu } from "../core/menu.js";
-import { joinChange, readChange } from "../core/recompiles.js";
 import { Ago } from "../core/text.js";
 import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 /** @import { Command } from "../core/menu.js" */
 
 /** @typedef {"line" | "compact" | "full"} Size how much of the page is shown */
-/** @typedef {{store: Store, groups: CompileGroups, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
+/** @typedef {{store: Store, recompiles: Recompiles, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
 
 const TICK_MS = 250;
 const QUIET_TICK_MS = 1000;
@@ -30,12 +29,12 @@ function findState(store) {
 }
 
 /** @param {NowProps & {children: any, commands: Command[], onSize: () => void}} props */
-export function Header({ store, groups, size, onFlight, onSize, commands, children }) {
+export function Header({ store, recompiles, size, onFlight, onSize, commands, children }) {
   const { paused, isFrozen, meta } = store;
   const isFull = size === "full";
   const label = isFull ? "Compact" : "Show everything";
   return html`<div class="cdiag-top">
-    <${Now} store=${store} groups=${groups} size=${size} onFlight=${onFlight} />
+    <${Now} store=${store} recompiles=${recompiles} size=${size} onFlight=${onFlight} />
     ${meta.redacted && html`<span class="cdiag-badge">redacted</span>`} ${isFull && children}
     ${(store.isLive() || paused) && html`
       <button type="button" class="cdiag-button cdiag-pause" aria-pressed=${String(paused)} onClick=${() => store.setPaused(!paused)}>
@@ -53,12 +52,12 @@ export function Header({ store, groups, size, onFlight, onSize, commands, childr
  * What happens now; its clock runs in the browser, and stands while the display is paused.
  * @param {NowProps} props
  */
-function Now({ store, groups, size, onFlight }) {
+function Now({ store, recompiles, size, onFlight }) {
   const state = findState(store);
   const isFlying = state === "watching" && store.now.length > 0;
   useTicks(store.paused ? 0 : isFlying ? TICK_MS : QUIET_TICK_MS);
   return html`<div class="cdiag-now" data-state=${state}>
-    ${isFlying ? html`<${Flight} store=${store} groups=${groups} onFlight=${onFlight} />` : html`
+    ${isFlying ? html`<${Flight} store=${store} recompiles=${recompiles} onFlight=${onFlight} />` : html`
       <${Dot} state=${state} isQuiet=${size === "line"} />
       <span class="cdiag-now-what" role="status">${describeState(state, store, size)}</span>`}
   </div>`;
@@ -117,11 +116,11 @@ function LastEnd({ store }) {
 
 /**
  * What has compiled longest, and a list of what else compiles.
- * @param {{store: Store, groups: CompileGroups, onFlight: (flight: RunningCompile) => void}} props
+ * @param {{store: Store, recompiles: Recompiles, onFlight: (flight: RunningCompile) => void}} props
  */
-function Flight({ store, groups, onFlight }) {
+function Flight({ store, recompiles, onFlight }) {
   const [flight, ...others] = [...store.now].sort((a, b) => a.started_ms - b.started_ms);
-  const change = findChange(groups, flight);
+  const change = recompiles.describe(flight.compile_key);
   const elapsed = secondsOf(flight, store);
   const before = flight.before_s ?? 0;
   const commands = others.map((other) => {
@@ -152,17 +151,6 @@ function What({ flight, change }) {
     return html`<span class="cdiag-cause"><${Icon} name="again" /> <b>${change}</b></span> <${Dim}>recompiling ${name}<//>`;
   }
   return html`Compiling ${isBackward && "the backward of "}<b>${name}</b>${!flight.before_s && !isBackward && html` <${Dim}>for the first time<//>`}`;
-}
-
-/**
- * What a recompile in flight is for: "idx.shape[0]: 8 → 6"; null for any other compile.
- * @param {CompileGroups} groups
- * @param {RunningCompile} flight
- */
-function findChange(groups, flight) {
-  const key = flight.compile_key;
-  const row = key === null ? undefined : groups.members("recompiles", key)[0];
-  return row ? joinChange(readChange(groups.store.table("recompiles").reader(row))) : null;
 }
 
 /**

@@ -1,4 +1,5 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile at the end of its stack.
+import { Words } from "../core/blocks.js";
 import { countHostFrames, FrameLine, Frames } from "../core/call-stacks.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
 import { html } from "../core/view.js";
@@ -123,10 +124,9 @@ export function CallSites({ store, stacks, positions, filter, note, openId, onOp
         <div class="cdiag-where-box">
           <${Branch} start=${tree} drawEnd=${drawEnd} />
           ${outside.count > 0 && html`
-            <details class="cdiag-words">
-              <summary>logged outside any compile: ${formatAmount(outside.count, "artifact")}</summary>
+            <${Words} heading=${`logged outside any compile: ${formatAmount(outside.count, "artifact")}`}>
               <div><${Branch} start=${outside} drawEnd=${drawEnd} /></div>
-            </details>`}
+            <//>`}
         </div>
       </div>`;
   }, [compiles, note, openId]);

@@ -1,6 +1,6 @@
 // The text alternative of the timeline: its compiles as a table. Screen readers always have it; a switch shows it to all.
-import { formatAmount, formatClock, formatSeconds } from "../core/format.js";
-import { joinChange, readChange } from "../core/recompiles.js";
+import { formatAmount, formatSeconds } from "../core/format.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { nameCompile, sumPhases, writeTime } from "./words.js";
 /** @import { CompileBar } from "./lanes.js" */
@@ -32,15 +32,14 @@ function Row({ model, bar, onPick }) {
   const { store, lanes, state } = model;
   if (!bar.row) return null;
   const get = store.table("compiles").reader(bar.row);
-  const again = lanes.recompiles.find(bar.key);
-  const change = bar.isRecompile && again ? `, ${joinChange(readChange(lanes.recompiles.table.reader(again.row)))}` : "";
+  const change = bar.isRecompile && lanes.recompiles.describe(bar.key);
   const title = `${bar.lane.name} ${get("compile_id") ?? ""}`.trim();
   // A button that nobody sees must not get the focus.
   return html`<tr>
     <th scope="row">${state.hasTable ? html`<button type="button" class="cdiag-link" onClick=${() => onPick(bar)}>${title}</button>` : title}</th>
-    <td title=${formatClock(bar.start)}>${formatSeconds((bar.start - lanes.extent.from) / 1e3)}</td>
+    <td><${At} ms=${bar.start} start=${lanes.extent.from} /></td>
     <td>${formatSeconds(get("duration_s"))}</td>
-    <td>${nameCompile(get) + change}</td>
+    <td>${nameCompile(get)}${change && `, ${change}`}</td>
     <td>${sumPhases(store, lanes.groups, bar.key, bar).map(writeTime).join(", ")}</td>
   </tr>`;
 }

@@ -1,6 +1,7 @@
 // The tooltip of the timeline: what is under the pointer, or the compile that the keys have reached.
-import { formatClock, formatSeconds } from "../core/format.js";
-import { joinChange, readChange } from "../core/recompiles.js";
+import { formatSeconds } from "../core/format.js";
+import { joinChange } from "../core/recompiles.js";
+import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { PHASE_KINDS, phaseLabel } from "./phases.js";
 import { describeLane, describeMark, nameCompile, sumPhases, writeTime } from "./words.js";
@@ -27,10 +28,10 @@ function Bar({ model, bar }) {
   const get = bar.row && store.table("compiles").reader(bar.row);
   const found = bar.isRecompile ? recompiles.find(bar.key) : null;
   const name = `${bar.lane.name} ${get?.("compile_id") ?? bar.flight?.compile_id ?? ""}`.trim();
-  const at = html`<span title=${formatClock(bar.start)}>at ${formatSeconds((bar.start - lanes.extent.from) / 1e3)}</span>`;
+  const at = html`at <${At} ms=${bar.start} start=${lanes.extent.from} />`;
   if (bar.flight) {
     const phase = bar.flight.phase ? phaseLabel(bar.flight.phase) : "starting";
-    return html`${found && html`<p class="cdiag-tip-why">${joinChange(readChange(recompiles.table.reader(found.row)))}</p>`}
+    return html`${found && html`<p class="cdiag-tip-why">${recompiles.describe(bar.key)}</p>`}
       <p class="cdiag-tip-head">${name}</p>
       <p>${found ? "recompiling" : "compiling"} now, ${at}: <b>${formatSeconds(seconds)}</b></p>
       <p class="cdiag-dim">${phase}</p>`;
@@ -45,7 +46,7 @@ function Bar({ model, bar }) {
   const others = recompiles.listOthers(found.row).map(joinChange);
   const more = others.length - MOST_OTHERS;
   const steps = recompiles.listSteps(found.row[0]);
-  return html`<p class="cdiag-tip-why">${joinChange(readChange(own))}</p>
+  return html`<p class="cdiag-tip-why">${recompiles.describe(bar.key)}</p>
     <p>Recompile ${found.number} of ${recompiles.byKey.size}, ${at}: <b>${formatSeconds(own("lost_s") ?? seconds)} lost</b></p>
     ${others.length > 0 && html`<p class="cdiag-dim">also changed: <code>${others.slice(0, MOST_OTHERS).join(", ")}</code>
       ${more > 0 ? ` and ${more} more` : ""}</p>`}
