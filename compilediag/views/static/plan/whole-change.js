@@ -20,11 +20,9 @@ const DRAWN_MS = 50; // after which an editor has drawn its new text
  * @returns {[cells: string, look: () => void]}
  */
 export function useCells(node, plan) {
-  const [cells, setCells] = useState("");
-  const look = () => {
-    const states = (plan?.sources ?? []).map((source) => findCellState(node.current, source));
-    setCells([hasCells(node.current), ...states].join());
-  };
+  const read = () => [hasCells(node.current), ...(plan?.sources ?? []).map((source) => findCellState(node.current, source))].join();
+  const [cells, setCells] = useState(read);
+  const look = () => setCells(read());
   useEffect(() => {
     const timers = LOOKS_MS.map((wait) => setTimeout(look, wait));
     return () => timers.forEach(clearTimeout);
