@@ -85,15 +85,13 @@ export class RecordPages {
 
   /** @param {Element} node */
   place(node) {
-    const page = this.parked.pop() ?? this.makePage();
+    let page = this.parked.pop();
+    if (!page) {
+      const root = make("div", "");
+      page = { root, pages: new Pages(root, this.store, this.makeTrail()) };
+    }
     this.placed.set(node, { ...page, before: [...node.childNodes], restore: removeTextClasses(node) });
     node.replaceChildren(page.root);
-  }
-
-  /** @returns {Page} */
-  makePage() {
-    const root = make("div", "");
-    return { root, pages: new Pages(root, this.store, this.makeTrail()) };
   }
 
   /**

@@ -109,8 +109,8 @@ export class Dashboard extends Page {
     this.isFull = store.isFrozen || recall(nameOfSize()) === "full";
     this.isWorthSaying = false;
     root.addEventListener("keydown", (event) => this.onKey(event));
-    addEventListener("beforeprint", () => this.preparePrint(), this.end);
-    addEventListener("afterprint", () => this.endPrint(), this.end);
+    addEventListener("beforeprint", () => this.setPrinting(true), this.end);
+    addEventListener("afterprint", () => this.setPrinting(false), this.end);
     this.ticker = setInterval(() => this.tick(), LIVE_TICK_MS);
   }
 
@@ -320,20 +320,13 @@ export class Dashboard extends Page {
     return { name: tabName(this.tab), table: this.store.table(this.tab.table), positions: this.rows.pass(this.tab) };
   }
 
-  /** Paper is white: everything is drawn in the light theme. */
-  preparePrint() {
-    this.screenTheme = this.root.dataset.theme;
-    this.root.dataset.theme = "light";
-    this.isPrinting = true;
+  /** @param {boolean} isPrinting paper is white: everything is drawn in the light theme */
+  setPrinting(isPrinting) {
+    if (isPrinting) this.screenTheme = this.root.dataset.theme;
+    this.root.dataset.theme = isPrinting ? "light" : this.screenTheme;
+    this.isPrinting = isPrinting;
     this.draw();
-    this.timeline.fillPaper();
-  }
-
-  endPrint() {
-    this.root.dataset.theme = this.screenTheme;
-    this.isPrinting = false;
-    this.draw();
-    this.timeline.emptyPaper();
+    this.timeline.setPrinting(isPrinting);
   }
 
   listPrintable() {

@@ -326,14 +326,9 @@ export class Details {
 function FindingLinks({ store, events }) {
   if (!store.isFrozen) return null;
   const found = store.findings.filter(({ evidence }) => evidence.some((id) => events.has(id)));
-  return found.map((finding) => html`<${FindingLink} key=${finding.id} finding=${finding} />`);
-}
-
-/** @param {{finding: Finding}} props */
-function FindingLink({ finding: { id, title, step } }) {
-  return html`
-    <p class="cdiag-finding-link">
+  return found.map(({ id, title, step }) => html`
+    <p class="cdiag-finding-link" key=${id}>
       <span>${step === null ? "" : `Step ${step}: `}<${Prose} text=${title} /></span>
       <${Copy} text=${writeLink({ finding: id })} label="Copy link" hint="copy a link to this finding of the report" kind="is-small" />
-    </p>`;
+    </p>`);
 }

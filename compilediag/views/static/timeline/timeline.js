@@ -105,11 +105,6 @@ export class Timeline {
     return this.model.state.zoom === null && !this.input.isBusy;
   }
 
-  /** @returns {HTMLElement | null} */
-  get root() {
-    return this.node.closest(".cdiag");
-  }
-
   /** Asks for a frame; all that changes before it is painted once. */
   paint() {
     this.painting ??= requestAnimationFrame(() => {
@@ -124,7 +119,7 @@ export class Timeline {
     setShown(this.node, hasLanes);
     const width = scroller.clientWidth;
     if (!hasLanes || !width) return;
-    model.refresh(width, this.root?.dataset.size === "compact");
+    model.refresh(width, this.node.closest('.cdiag[data-size="compact"]') !== null);
     this.paintHead();
     const { layout, shown } = model;
     const height = layout.axis + shown.length * layout.lane;
@@ -216,19 +211,19 @@ export class Timeline {
     return { ...model.view, ...tables, palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
   }
 
-  /** Draws all lanes for paper, which is white. */
-  fillPaper() {
+  /**
+   * Draws all lanes for paper, which is white, while the browser prints.
+   * @param {boolean} isPrinting
+   */
+  setPrinting(isPrinting) {
     const { model } = this;
+    if (!isPrinting) return this.pieces.replaceChildren();
     const width = this.scroller.clientWidth;
     if (!this.lanes.list.length || !width) return;
     model.refresh(width, false);
     const palette = { ...readPalette(this.node), surface: "#ffffff" };
     const frame = { ...this.makeFrame(palette), ...model.wholeView, selected: null, current: null };
     this.pieces.replaceChildren(...drawForPrint(frame, model.ordered));
-  }
-
-  emptyPaper() {
-    this.pieces.replaceChildren();
   }
 
   /**
