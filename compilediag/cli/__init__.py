@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.system.arguments import SuggestingParser
+from compilediag.system.child_processes import ignore_parent
 from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
 
 from .command_parser import Command, add_command
@@ -55,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; return its exit code: its own, 2 for what the user has to change, 130 after Ctrl-C, or 141 if
     nobody reads its output any more.
     """
+    ignore_parent()
     with ends_with_output():
         args = make_parser().parse_args(argv)
     if isinstance(args.command, RunCommand):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
 from compilediag.logs.inputs import check_session_output
+from compilediag.system.child_processes import record_children
 from compilediag.system.program import announce_program
 
 from .output import drop_unwritten, print_text
@@ -78,6 +79,7 @@ class RunCommand:
         session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
         if not args.save and not sources.rank():
             keep_if_killed(session)
+        record_children(args.save if in_folder else str(session.path), session.meta)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
         execute(program, lambda error: _endings.append(type(error)))
