@@ -21,16 +21,17 @@ from compilediag.version import __version__
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from compilediag.comparison import diff
+    from compilediag.comparison import coldstart, diff
     from compilediag.session import Session, ingest, last, load
     from compilediag.watch import current, start, stop, watch
 
-__all__ = ["Session", "__version__", "current", "diff", "ingest", "last", "load", "start", "stop", "watch"]
+__all__ = ["Session", "__version__", "coldstart", "current", "diff", "ingest", "last", "load", "start", "stop", "watch"]
 
 _HOME = {  # where each lazy name is defined
     "Session": "compilediag.session",
     "last": "compilediag.session",
     "load": "compilediag.session",
+    "coldstart": "compilediag.comparison",
     "diff": "compilediag.comparison",
     "ingest": "compilediag.session",
     "current": "compilediag.watch",

@@ -1,23 +1,32 @@
-"""The comparison of two sessions: `cd.diff` and `compilediag diff`."""
+"""The comparison of two sessions, `cd.diff`, and of two starts with warm and cold caches, `cd.coldstart`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .decode.cache_keys import KEY, LOGGED, read_keys
+from .diagnosis.cold_start import ColdCause, ColdStart, Start, compare_starts
 from .diagnosis.diff import Change, find_changes, find_uncompared
-from .document import Code, Items, Para, Section, shorten_items, to_html, to_text
-from .events import Compile
-from .formatting import format_amount, format_seconds
+from .diagnosis.evidence import get_place
+from .document import Block, Code, Items, Para, Section, shorten_items, to_html, to_text
+from .events import Artifact, Compile
+from .formatting import format_amount, format_function, format_line, format_names, format_seconds
 from .session import Session, load_any
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .storage.data import SessionData
+
 #: Changes of each group that are listed.
 SHOWN = 20
+#: Names that one line lists.
+SHOWN_FUNCTIONS = 5
 DTYPES = {"worse": "boolean", "seconds_more": "float64", "line": "Int64"}
 LISTS = ("evidence_before", "evidence_after")
 
@@ -122,3 +131,97 @@ class Diff:
 
 def _count_processes(session: Session) -> int:
     return len({(row.rank, row.pid) for row in session.data.rows(Compile)})
+
+
+NO_LOOKUPS = "no cache of compiled graphs was asked, or its look-ups were not collected"
+#: Folders in a folder of Inductor's caches, whose entries are folders in folders: `fxgraph/ab/<key>/`.
+GRAPH_FOLDERS = ("fxgraph", "aotautograd")
+
+
+def coldstart(good: Session | str | os.PathLike[str], bad: Session | str | os.PathLike[str]) -> ColdStartReport:
+    """Explain why a start compiled what an earlier one found in its caches.
+
+    Record both with `detail="full"`, or with TORCH_TRACE: what differs is found in the parts of cache keys.
+
+    Args:
+        good: the start that was served by caches, or the one that filled them: a session, a session file, a folder of
+            them, TORCH_TRACE logs, or the folder of the caches (TORCHINDUCTOR_CACHE_DIR).
+        bad: the start to explain: a session, a session file, a folder of them, or logs.
+
+    Raises:
+        WrongInput: a path is something else; the message is one line.
+    """
+    return ColdStartReport(_open_start(good, may_be_folder=True), _open_start(bad))
+
+
+class ColdStartReport:
+    """What `coldstart` found: `causes`, the most expensive first, each with its compiles and their seconds."""
+
+    def __init__(self, good: Start, bad: Start):
+        self._good, self._bad = good, bad
+        self._found: ColdStart = compare_starts(good, bad)
+        self.causes: tuple[ColdCause, ...] = self._found.causes
+
+    def __repr__(self) -> str:
+        return f"<compilediag cold start: {format_amount(len(self.causes), 'cause')}>"
+
+    def _repr_html_(self) -> str:
+        return to_html(self._describe())
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.summary())
+
+    def summary(self) -> str:
+        """The causes as plain text, the most expensive one first."""
+        return f"{to_text(self._describe())}\n"
+
+    def _describe(self) -> Section:
+        (before, after), served = self._found.seconds, self._found.served
+        cold = sum(cause.graphs for cause in self.causes)
+        took = f"compiling took {format_seconds(after)}"
+        took += "" if before is None else f", before {format_seconds(before)}"
+        graphs = f"{cold} of {format_amount(cold + served, 'graph')} came from no cache"
+        differs = "; ".join(self._found.environment)
+        return Section(
+            Section(
+                Para(f"compilediag: {took}; {graphs if cold + served else NO_LOOKUPS}", strong=True),
+                *([f"Around the program differs: {differs}."] if differs else []),
+            ),
+            Items([_describe_cause(cause) for cause in self.causes], "numbered"),
+        )
+
+
+def _describe_cause(cause: ColdCause) -> list[Block]:
+    what = f"{cause.factor.text}: {format_amount(cause.graphs, 'graph')}"
+    what += f", {format_seconds(cause.seconds)}" if cause.seconds else ""
+    functions = dict.fromkeys(format_function(*get_place(row)) for row in cause.compiles)
+    blocks: list[Block] = [Para(what, strong=True)]
+    blocks += [format_names([*functions], SHOWN_FUNCTIONS)] if functions else []
+    blocks += [Items([[format_line(text, 200)] for text in cause.changes[:SHOWN]], "plain")] if cause.changes else []
+    if cause.others:
+        blocks.append(f"Also differs, which may follow from it: {format_names(cause.others, SHOWN_FUNCTIONS)}.")
+    if cause.follows:
+        missed = [format_amount(n, f"miss in {name}", f"misses in {name}") for name, n in cause.follows.items()]
+        blocks.append(f"From it follow {', '.join(missed)}.")
+    return [*blocks, cause.advice]
+
+
+def _open_start(start: Session | str | os.PathLike[str], may_be_folder: bool = False) -> Start:
+    if may_be_folder and not isinstance(start, Session) and (names := _list_entries(Path(start))):
+        return Start(None, names=names)
+    data = (start if isinstance(start, Session) else load_any(start)).data
+    with data.settled():
+        return Start(data, data.meta, read_keys(_read_texts(data)))
+
+
+def _read_texts(data: SessionData) -> Iterator[tuple[str, str]]:
+    """The artifacts that have parts of cache keys, as (name, text)."""
+    for row in data.rows(Artifact):
+        if row.name is not None and row.name.startswith((KEY, *LOGGED)) and row.event_id is not None:
+            with contextlib.suppress(KeyError):  # Beyond the session's limit for texts, or damaged.
+                yield row.name, data.artifact(row.event_id)
+
+
+def _list_entries(folder: Path) -> frozenset[str]:
+    """The keys whose entries are in a folder of Inductor's caches. No entry is opened: they are pickles."""
+    return frozenset(entry.name for name in GRAPH_FOLDERS for entry in folder.glob(f"{name}/*/*") if entry.is_dir())

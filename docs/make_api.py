@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import compilediag as cd
-from compilediag.comparison import Diff
+from compilediag.comparison import ColdStartReport, Diff
 from compilediag.diagnosis import Finding
 from compilediag.diagnosis.causes.what_if import WhatIf
+from compilediag.diagnosis.cold_start import ColdCause
 from compilediag.diagnosis.plan.plan import Plan, PlanStep
 from compilediag.diagnosis.rank_comparison import Ranks
 from compilediag.integrations.training_watch import LightningHooks, TransformersHooks, read_metrics
@@ -30,8 +31,15 @@ Everything else of the package is internal and can change. `make docs` writes th
 #: A page of the documentation, as docstrings name it.
 _PAGE = re.compile(r"`?docs/(\w+)\.md`?")
 #: Classes whose objects are returned: the name of such an object in the examples of the documentation.
-RETURNED = {"session": cd.Session, "plan": Plan, "diff": Diff, "ranks": Ranks, "what_if": WhatIf}
-FIELDS = {"PlanStep": PlanStep, "Finding": Finding}
+RETURNED = {
+    "session": cd.Session,
+    "plan": Plan,
+    "diff": Diff,
+    "start": ColdStartReport,
+    "ranks": Ranks,
+    "what_if": WhatIf,
+}
+FIELDS = {"PlanStep": PlanStep, "Finding": Finding, "ColdCause": ColdCause}
 CALLBACKS = {"TransformersCallback": TransformersHooks, "LightningCallback": LightningHooks}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from compilediag import sources
+from compilediag.decode.cache_keys import read_keys
 from compilediag.recording import active_recording
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
@@ -57,6 +58,7 @@ __all__ = [
     "main",
     "make_record",
     "probe_all",
+    "read_keys",
     "read_page",
     "read_page_data",
     "read_rank",

@@ -23,6 +23,7 @@ from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
 from .session_commands import (
     CheckCommand,
+    ColdstartCommand,
     DiffCommand,
     ExampleCommand,
     ExportCommand,
@@ -45,6 +46,7 @@ COMMANDS: tuple[Command, ...] = (
     IngestCommand(),
     RanksCommand(),
     DiffCommand(),
+    ColdstartCommand(),
     CheckCommand(),
     ExportCommand(),
     ExampleCommand(),

@@ -134,6 +134,30 @@ class DiffCommand:
         return print_written(found.report(args.report)) if args.report else 0
 
 
+class ColdstartCommand:
+    """Say why a start compiled what an earlier one found in its caches: the first difference, and what it cost.
+
+    Record both starts in full detail, or with TORCH_TRACE. Of GOOD, the folder of its caches is enough to tell entries
+    that were not copied from those that were made for something else.
+
+      compilediag run --save warm.cdiag serve.py    # in the container that starts fast
+      compilediag run --save cold.cdiag serve.py    # in the one that does not
+      compilediag coldstart warm.cdiag cold.cdiag
+    """
+
+    name = "coldstart"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("good", metavar="GOOD", help="a session or logs; or a folder of Inductor's caches")
+        parser.add_argument("bad", metavar="BAD", help="the session or logs of the start that compiled")
+
+    def run(self, args: argparse.Namespace) -> int:
+        import compilediag as cd
+
+        print_text(cd.coldstart(args.good, args.bad).summary(), end="")
+        return 0
+
+
 class ExportCommand:
     """Write a session as a timeline for Perfetto, as Parquet or CSV tables, or as Markdown for an issue.
 

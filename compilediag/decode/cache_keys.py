@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import hashlib
+import json
 import re
 import zlib
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ..events import CacheLookup
@@ -390,6 +392,15 @@ class CacheKey:
             return describe_differences(self.own, other.own)
         return describe_differences({**self.own, **self.settings}, {**other.own, **other.settings})
 
+    def find_changes(self, earlier: CacheKey) -> dict[str, list[str]]:
+        """How this key differs from an earlier one: the components that differ, the causes first, each in words."""
+        now = {**self.own, **self.settings}
+        then = _align_inputs({**earlier.own, **earlier.settings}, now)
+        names = sorted(_find_differing(then, now), key=_find_place)
+        changes = {name: _describe_difference(name, then.get(name), now.get(name), names) for name in names}
+        # The text of code is left out of keys that are read from a session.
+        return {name: [f"{name}: other code"] if name.startswith(CODE) else texts for name, texts in changes.items()}
+
 
 class PastKeys(Protocol):
     """The keys of earlier sessions: name, components, when and where it was seen; the oldest first."""
@@ -431,6 +442,7 @@ class KeyHistory:
 
     def __init__(self, past: PastKeys | None = None, torch_version: str | None = None) -> None:
         self._past = past
+        self.texts = KeyTexts()
         #: torch writes this component as bytes: a hash of its sources.
         self._version = {} if torch_version is None else {"torch_version": torch_version}
         self._owners: OrderedDict[KeyOwner, KnownKeys] = OrderedDict()
@@ -457,19 +469,20 @@ class KeyHistory:
         while len(self._noted) > MAX_NOTED:
             self._noted.popitem(last=False)
 
-    def compare(self, lookup: CacheLookup, lines: Iterable[str]) -> CacheLookup:
-        """Return `lookup` with the nearest earlier key of its function, if it missed; remember its own key.
+    def compare(self, lookup: CacheLookup, lines: Iterable[str]) -> tuple[CacheLookup, CacheKey | None]:
+        """Return `lookup` with the nearest earlier key of its function, if it missed, and its own key, which is
+        remembered; None if its components are not known.
 
         `lines` are the components as torch writes them, `[digest] name: text`, as far as it does.
         """
         if lookup.key is None:
-            return lookup
+            return lookup, None
         own, settings = parse_components(lines)
         noted = self._noted.get(lookup.key)
         if noted is not None:
             own, settings = _separate({**own, **settings, **noted})
         if not (own or settings) or lookup.function is None:
-            return lookup
+            return lookup, None
         own.update({n: own[n]._replace(text=text) for n, text in self._version.items() if n in own})
         owner, key = _make_owner(lookup, own), self._make_key(lookup.key, own, settings)
         known = self._find_known(owner)
@@ -481,7 +494,7 @@ class KeyHistory:
             self._unsaved.append((owner, key))
             if lookup.outcome == "miss" or len(self._unsaved) >= MAX_UNSAVED:
                 self.save()
-        return lookup
+        return lookup, key
 
     def save(self) -> None:
         """Keep the keys of hits for later sessions too; those of misses are kept at once."""
@@ -531,3 +544,52 @@ def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey])
         return lookup
     differences = [] if same else nearest.differences(now)
     return dataclasses.replace(lookup, nearest_key=nearest.key, nearest_session=nearest.seen, key_diff=differences)
+
+
+# Keys in a session: an artifact for each key, and one for each configuration that keys share
+
+#: The names of these artifacts, and what the names of those that torch itself writes for a look-up begin with.
+KEY, SETTINGS = "cache_key", "cache_key_settings"
+LOGGED = ("fx_graph_cache_", "aotautograd_cache_")
+
+
+class KeyTexts:
+    """The texts of keys for a session. Code is left out: its digest is enough, and it is there as graph and source."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, tuple[Components, str]] = {}
+
+    def write(self, key: CacheKey) -> Iterator[tuple[str, str]]:
+        """Yield the artifacts of a key, as (name, text), without settings that were written before."""
+        known = self._written.get(id(key.settings))
+        if known is None:
+            if len(self._written) >= MAX_SETTINGS:
+                self._written.clear()
+            text = json.dumps(key.settings)
+            known = self._written[id(key.settings)] = key.settings, hashlib.md5(text.encode()).hexdigest()
+            yield SETTINGS, text
+        own = {n: (c.digest, "" if c.digest and n.startswith(CODE) else c.text) for n, c in key.own.items()}
+        yield KEY, json.dumps({"key": key.key, "settings": known[1], "components": own})
+
+
+def read_keys(artifacts: Iterable[tuple[str, str]]) -> dict[str, CacheKey]:
+    """The keys that a session has, by name; `artifacts` are (name, text). What can't be read is left out."""
+    settings: dict[str, Components] = {}
+    keys: dict[str, CacheKey] = {}
+    for name, text in artifacts:
+        try:
+            found = json.loads(text)
+            if name == SETTINGS:
+                settings[hashlib.md5(text.encode()).hexdigest()] = _read_components(found)
+            elif name == KEY:
+                own = _read_components(found["components"])
+                keys[found["key"]] = CacheKey(found["key"], own, settings.get(found["settings"], {}))
+            elif found.get("components"):
+                keys[found["key"]] = CacheKey(found["key"], *parse_components(found["components"]))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            continue
+    return keys
+
+
+def _read_components(found: Mapping[str, Sequence[str]]) -> Components:
+    return {str(name): Component(digest and str(digest), str(text)) for name, (digest, text) in found.items()}

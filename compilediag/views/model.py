@@ -169,7 +169,9 @@ class ViewModel:
         artifacts = news.artifacts
         if self._redactor is not None or not artifacts or not self._text_budget:
             return {}
-        bodies = self.data.artifact_bodies((artifacts[0].event_id or 0) - 1, artifacts[-1].event_id or 0)
+        stored = self.data.artifact_bodies((artifacts[0].event_id or 0) - 1, artifacts[-1].event_id or 0)
+        shown = {row.event_id for row in artifacts}
+        bodies = {event_id: body for event_id, body in stored.items() if event_id in shown}
         if trees := make_tree_rows(artifacts, bodies, self._explorer):
             news.rows["trees"] = trees
         return self._texts.make_texts(bodies)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
+from ..decode.cache_keys import KEY, SETTINGS
 from ..decode.call_stacks import OwnCode
 from ..decode.guards.path import spell_expression
 from ..diagnosis.causes.call_sites import read_own_code
@@ -230,6 +231,8 @@ def _get_type(name: str, spec: ColumnSpec) -> str:
 
 #: Kinds whose rows are not sent: the pages of ranks and of vLLM get what they show as a separate part of a patch.
 UNLISTED: tuple[type[Event], ...] = (RankMember, VllmConfig)
+#: The names of artifacts that are not shown.
+KEY_TEXTS = (KEY, SETTINGS)
 #: The states of the sources come first: the meaning of other rows depends on them.
 READ_ORDER = sorted(KINDS, key=lambda kind: kind is not SourceStatus)
 
@@ -306,8 +309,12 @@ class PageRows:
             news.rows[kind.table] = rows
 
     def _take_events(self, kind: type[Event], news: News) -> list[Any]:
-        events = self._redact(self._data.rows(kind)[self._read[kind] :])
-        self._read[kind] += len(events)
+        new = self._data.rows(kind)[self._read[kind] :]
+        self._read[kind] += len(new)
+        # The parts of cache keys are for `coldstart`; the differences are in the rows of look-ups.
+        events = self._redact(
+            [event for event in new if not isinstance(event, Artifact) or event.name not in KEY_TEXTS]
+        )
         news.events += events
         return events
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from ...decode.cache_keys import CacheKey
 from ...decode.records.cache_records import (
     NOT_LISTED,
     NOT_PICKLED,
@@ -35,7 +36,7 @@ from ...decode.records.cache_records import (
     name_remote_cache,
     parse_cache_event,
 )
-from ...events import CacheLookup
+from ...events import Artifact, CacheLookup
 from ...system import clock
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.own_errors import describe_error
@@ -199,10 +200,17 @@ class GuardedCache(CacheSource):
 
     def _make_look_up_rows(self, look: LookUp) -> Made:
         rows = make_lookup_rows(look)
-        if self.detail == "full":
-            at = next((at for at, row in enumerate(rows) if row.outcome == "hit"), 0)
-            rows[at] = self._history.compare(rows[at], look.components or ())
-        return rows
+        if self.detail != "full":
+            return rows
+        at = next((at for at, row in enumerate(rows) if row.outcome == "hit"), 0)
+        rows[at], key = self._history.compare(rows[at], look.components or ())
+        return [*rows, *([] if key is None else self._make_artifacts(rows[at], key))]
+
+    def _make_artifacts(self, row: CacheLookup, key: CacheKey) -> Iterator[tuple[Artifact, str]]:
+        """The parts of a key, for a later comparison with those of another session."""
+        for name, text in self._history.texts.write(key):
+            ids = {"compile_id": row.compile_id, "compile_key": row.compile_key}
+            yield Artifact(time_ns=row.time_ns, name=name, **ids), text
 
     def _emit_store(self, store: CacheStore) -> None:
         """The source of remote caches has the row of a failed put; here are the stores that failed before it."""

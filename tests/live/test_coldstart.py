@@ -1,0 +1,110 @@
+"""`compilediag coldstart`: two starts of a program, with caches that serve it and with caches that do not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import compilediag as cd
+from tests import inside
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+#: A setting and a number in the code can differ from the start that filled the caches.
+SERVE = """
+import sys
+import torch
+import torch._inductor.config
+
+torch._inductor.config.epilogue_fusion = "--other-setting" not in sys.argv
+torch._inductor.config.fx_graph_remote_cache = False
+
+@torch.compile
+def forward(x, w):
+    return torch.relu(x @ w) + (2 if "--other-code" in sys.argv else 1)
+
+@torch.compile
+def score(x):
+    return x.softmax(-1).sum()
+
+score(forward(torch.ones(3, 8), torch.ones(8, 8)))
+if "--more" in sys.argv:
+    score(torch.ones(3, 8, dtype=torch.float64))
+    torch.compile(lambda x: x.sin(), fullgraph=True)(torch.ones(2))
+"""
+
+
+@pytest.fixture(scope="module")
+def starts(program_server, tmp_path_factory):
+    """Sessions by name, and the folder of the caches that the first one filled."""
+    folder = tmp_path_factory.mktemp("coldstart")
+    (folder / "serve.py").write_text(SERVE)
+
+    def start(name, caches, *args):
+        env = {"TORCHINDUCTOR_CACHE_DIR": str(folder / caches)}
+        command = ("-m", "compilediag", "run", "--quiet", "--save", f"{name}.cdiag", "serve.py", *args)
+        done = program_server.run(*command, cwd=folder, env=env)
+        assert done.returncode == 0, done.stderr
+        return cd.load(folder / f"{name}.cdiag")
+
+    found = {
+        "filled": start("filled", "caches"),
+        "warm": start("warm", "caches", "--more"),
+        "changed": start("changed", "caches", "--other-setting", "--other-code"),
+        "elsewhere": start("elsewhere", "nothing"),
+    }
+    return found, folder / "caches"
+
+
+def describe(report):
+    return {cause.factor.code: cause for cause in report.causes}
+
+
+def test_a_setting_is_the_first_difference_and_code_that_differs_as_well_follows(starts):
+    found, _ = starts
+    causes = describe(cd.coldstart(found["filled"], found["changed"]))
+    assert list(causes) == ["setting"]
+    cause = causes["setting"]
+    assert cause.changes == ("inductor_config[epilogue_fusion]: True -> False",)
+    assert {row.function for row in cause.compiles} == {"forward", "score"}
+    assert cause.seconds == pytest.approx(sum(row.duration_s for row in cause.compiles)) and cause.seconds > 0
+    assert any(name.startswith("gm") for name in cause.others)
+    assert cause.follows["py_code"] >= 2
+
+
+def test_what_the_good_start_did_not_compile_is_told_from_what_differs(starts):
+    found, _ = starts
+    causes = describe(cd.coldstart(found["filled"], found["warm"]))
+    assert {code: sorted(row.function for row in cause.compiles) for code, cause in causes.items()} == {
+        "inputs": ["score"],
+        "new": ["<lambda>"],
+    }
+    assert any("float32 -> float64" in text for text in causes["inputs"].changes)
+
+
+def test_the_same_key_in_another_folder_is_an_entry_that_is_not_there(starts):
+    found, caches = starts
+    for good in (found["filled"], caches):
+        causes = describe(cd.coldstart(good, found["elsewhere"]))
+        assert {code: cause.graphs for code, cause in causes.items()} == {"absent": 2}
+
+
+def test_the_command_prints_the_same(starts, capsys):
+    found, caches = starts
+    assert inside.main(["coldstart", str(found["filled"].path), str(found["changed"].path)]) == 0
+    assert capsys.readouterr().out == cd.coldstart(found["filled"], found["changed"]).summary()
+    assert inside.main(["coldstart", str(found["filled"].path), str(caches)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_logs_have_the_parts_of_keys_too():
+    logs = [GOLDEN / f"lookups-{version}.log.gz" for version in ("2.13.0", "2.15.0")]
+    causes = cd.coldstart(*logs).causes
+    assert {cause.factor.code for cause in causes} == {"setting", "bypassed"}
+    same = cd.coldstart(logs[0], logs[0]).causes
+    assert {cause.factor.code for cause in same} == {"absent", "bypassed"}
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"key": 1}', "[" * 100_000, '{"key": [], "components": {"a": 1}}'])
+def test_a_text_that_is_no_key_is_left_out(text):
+    good = json.dumps({"key": "k", "settings": "", "components": {"gm": ["1", ""]}})
+    assert list(inside.read_keys([("cache_key", text), ("fx_graph_cache_miss", text), ("cache_key", good)])) == ["k"]
