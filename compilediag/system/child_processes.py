@@ -15,7 +15,7 @@ from typing import Any
 
 #: Where to record to, and how: the first four arguments of `active_recording.begin`, as JSON.
 _PARENT = "COMPILEDIAG_PARENT"
-_STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
+_STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recording", "startup")
 
 
 def record_children(path: str, meta: Mapping[str, Any]) -> None:

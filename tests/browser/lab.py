@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).resolve().parents[2]
 #: How long to wait for what has to come, however busy the machine is.
-MOST_S = 90
+MOST_S = 300
 MOST_MS = MOST_S * 1000
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 #: A cell that defines a compiled function, which recompiles for each size.

@@ -209,8 +209,8 @@ class GuardedCache(CacheSource):
     def _make_artifacts(self, row: CacheLookup, key: CacheKey) -> Iterator[tuple[Artifact, str]]:
         """The parts of a key, for a later comparison with those of another session."""
         for name, text in self._history.texts.write(key):
-            ids = {"compile_id": row.compile_id, "compile_key": row.compile_key}
-            yield Artifact(time_ns=row.time_ns, name=name, **ids), text
+            artifact = Artifact(time_ns=row.time_ns, compile_id=row.compile_id, compile_key=row.compile_key, name=name)
+            yield artifact, text
 
     def _emit_store(self, store: CacheStore) -> None:
         """The source of remote caches has the row of a failed put; here are the stores that failed before it."""

@@ -9,7 +9,8 @@ import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 /** @import { Card } from "./plan-card.js" */
 
-const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put the page in place later
+const FIRST_LOOK_MS = 50; // a host may put the page in place later,
+const LOOKS_MS = 1500; // and gives a cell its number when it has heard that the cell is done, which may be after us
 const DRAWN_MS = 50; // after which an editor has drawn its new text
 
 /**
@@ -24,9 +25,10 @@ export function useCells(node, plan) {
   const [cells, setCells] = useState(read);
   const look = () => setCells(read());
   useEffect(() => {
-    const timers = LOOKS_MS.map((wait) => setTimeout(look, wait));
-    return () => timers.forEach(clearTimeout);
-  }, [plan === null]);
+    if (!plan?.sources.some(({ cell }) => cell !== null)) return;
+    const timers = [setTimeout(look, FIRST_LOOK_MS), setInterval(look, LOOKS_MS)];
+    return () => timers.forEach(clearInterval);
+  }, [plan]);
   return [cells, look];
 }
 

@@ -4,10 +4,15 @@ It does what the program's own module of this name does, and waits for the impor
 nothing. See `compilediag.system.child_processes`.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 #: Parts of the command lines of processes that torch itself starts.
@@ -17,7 +22,9 @@ _TORCHS = ("torch._inductor", os.path.join("torch", "_inductor", ""))
 class _Torch:
     """Finds torch as `TorchImports` does, which is imported for it."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != "torch" or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
@@ -30,7 +37,7 @@ class _Torch:
         return imports.find_spec(name)
 
 
-def _run_programs_own():
+def _run_programs_own() -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _FOLDER]
     spec = importlib.machinery.PathFinder.find_spec(__name__, sys.path)
     if spec is None or spec.loader is None:
