@@ -63,12 +63,14 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         button(page).click()
         page.wait_for_selector(".cdiag-trial.is-run progress")
         expect(button(page)).to_be_disabled()
+        expect(page.locator('.cdiag-now[data-state="trying"]')).to_contain_text("Trying the plan")
         page.wait_for_selector(".cdiag-trial-lines li >> nth=1")
         take_pictures(page, tmp_path, "fix-running")
         notebook.run(2)
         expect_value(page, lambda: notebook.output(2), "5\n")
         assert page.locator(PROVEN).count() == 0, "the kernel could only be used when the search had ended"
         page.wait_for_selector(PROVEN)
+        expect(page.locator('.cdiag-now[data-state="stopped"]')).not_to_contain_text("Trying")
         expect(page.locator(PROVEN)).to_contain_text("3 → 0 recompiles")
         expect(page.locator(".cdiag-plan-headline")).to_contain_text("3 of 3 recompiles")
         expect(button(page)).to_have_text("Try again")
@@ -121,6 +123,24 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         expect_value(page, read_cell(1), TRAIN.rstrip())
         expect(replace).to_have_text("Replace cell In[2]")
 
+        # Places in tables and below the names of lanes lead to their lines, and a step to its stretch of the timeline.
+        selected = "document.getSelection().toString()"
+        page.click(".cdiag-size")
+        page.get_by_role("tab", name="Recompiles").click()
+        page.locator(".cdiag-row .cdiag-go").first.click()
+        expect_value(page, selected, "    return (x * k).sum()")
+        assert page.locator(".cdiag-row.is-open").count() == 0
+        lanes = page.locator(".cdiag-lanes")
+        lanes.scroll_into_view_if_needed()
+        box = lanes.bounding_box()
+        assert box
+        page.mouse.click(box["x"] + 30, box["y"] + box["height"] - 12)
+        expect_value(page, selected, lambda text: "torch.compile" in text)
+        page.locator(".cdiag-step-title").first.click()
+        page.get_by_role("button", name="Show in the timeline").click()
+        expect(page.locator(".cdiag-reset")).to_be_visible()
+        page.click(".cdiag-size")
+
         # A cell that was edited since is left alone. The page notices by itself, whenever the notebook changes.
         page.evaluate(f"{read_cell(1)} = 'print(1)'")
         expect(replace).to_be_disabled()
@@ -133,6 +153,31 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         notebook.run(1)  # It gets another number.
         why = card.locator(".cdiag-replace-why")
         expect(why).to_have_text("The notebook has no cell of this number; copy the lines instead")
+
+
+def test_a_cell_that_ran_while_the_page_was_loaded_again_is_found(lab, browser: Browser):
+    wait = "import time\nwhile not open('go').read():\n    time.sleep(0.1)\n"
+    with jupyter.lab_page(browser, lab) as page:
+        go = lab.root / "nb" / "go"
+        go.write_text("")
+        # torch remembers the sizes of the code of another test.
+        notebook = lab.open(page, [f"{DEFINE.replace(', dynamic=False', '')}# Loaded again.", TRAIN + wait])
+        notebook.run(0)
+        notebook.begin(1)
+        page.wait_for_selector(".cdiag-step")
+        page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+        page.reload()
+        page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel")
+        go.write_text("go")  # The widget comes when the cell is done.
+        page.wait_for_selector(".cdiag-step")
+        replace = page.locator(".cdiag-replace")
+        expect(replace).to_be_enabled()
+        prompt = page.locator(".jp-CodeCell").nth(1).locator(".jp-InputArea-prompt")
+        assert "2" not in (prompt.text_content() or ""), "the page knows the number, so nothing is tested"
+        replace.click()
+        expect(replace).to_have_text("Replaced · Undo")
+        expect_value(page, read_cell(1), lambda text: text != (TRAIN + wait).rstrip() and text.endswith("sleep(0.1)"))
 
 
 # Each state of the card, in a plain page

@@ -1,24 +1,60 @@
 // Cells of the JupyterLab or Notebook 7 around a page: their text, and another text in its place. Nothing runs.
 
+const CELL = /^Cell In\[(\d+)\]$/;
+
 /**
- * The cell that ran as `In[number]`; null outside of such a notebook, while it runs, and after it ran again.
- * @param {Element | null} node in the notebook
- * @param {number} number
- * @returns {HTMLElement | null}
+ * The number of a cell that a session names; null for a file.
+ * @param {string | null | undefined} file
  */
-function findCell(node, number) {
-  const cells = [...(node?.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])];
-  const wanted = `[${number}]:`;
-  const found = cells.find((cell) => cell.querySelector(".jp-InputArea-prompt")?.textContent?.trim() === wanted);
-  return /** @type {HTMLElement | null} */ (found ?? null);
+export function findCellNumber(file) {
+  const found = CELL.exec(file ?? "");
+  return found && Number(found[1]);
 }
 
 /**
- * @param {HTMLElement | null} cell
+ * The cell that ran as `In[number]`; null outside of such a notebook, while it runs, and after it ran again. A notebook
+ * that was loaded again while the cell ran does not know its number; then it is the only one without a number that has
+ * one of these texts.
+ * @param {Element | null} node in the notebook
+ * @param {number} number
+ * @param {string[]} [texts]
+ * @returns {Element | null}
+ */
+function findCell(node, number, texts = []) {
+  const cells = [...(node?.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])];
+  /** @param {Element} cell */
+  const readPrompt = (cell) => cell.querySelector(".jp-InputArea-prompt")?.textContent?.trim() ?? "";
+  const found = cells.find((cell) => readPrompt(cell) === `[${number}]:`);
+  if (found) return found;
+  const wanted = texts.map(trimLines);
+  const alike = cells.filter((cell) => !/\d/.test(readPrompt(cell)) && wanted.includes(trimLines(readText(cell) ?? "")));
+  return alike.length === 1 ? alike[0] : null;
+}
+
+/**
+ * @param {Element | null} cell
  * @returns {HTMLElement | null}
  */
 function findEditor(cell) {
   return cell?.querySelector(".cm-content") ?? null;
+}
+
+/**
+ * The text of a cell; null if its editor shows only a part of it.
+ * @param {Element | null} cell
+ */
+function readText(cell) {
+  const editor = findEditor(cell);
+  if (!editor || editor.querySelector(".cm-gap")) return null;
+  return [...editor.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n");
+}
+
+/**
+ * A text without the empty lines at its ends: IPython drops the first ones.
+ * @param {string} text
+ */
+export function trimLines(text) {
+  return text.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
 }
 
 /**
@@ -33,11 +69,10 @@ export function hasCells(node) {
  * The text of a cell; null if it is not there, or its editor shows only a part of it.
  * @param {Element | null} node
  * @param {number} number
+ * @param {string[]} texts that it may have, if its number is not known
  */
-export function readCell(node, number) {
-  const editor = findEditor(findCell(node, number));
-  if (!editor || editor.querySelector(".cm-gap")) return null;
-  return [...editor.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n");
+export function readCell(node, number, texts) {
+  return readText(findCell(node, number, texts));
 }
 
 /**
@@ -45,9 +80,10 @@ export function readCell(node, number) {
  * @param {Element | null} node
  * @param {number} number
  * @param {string} text
+ * @param {string[]} texts that it may have, if its number is not known
  */
-export function writeCell(node, number, text) {
-  const editor = findEditor(findCell(node, number));
+export function writeCell(node, number, text, texts) {
+  const editor = findEditor(findCell(node, number, texts));
   if (!editor) return;
   editor.focus({ preventScroll: true });
   document.getSelection()?.selectAllChildren(editor);

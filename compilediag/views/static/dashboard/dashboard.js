@@ -85,6 +85,7 @@ export class Dashboard extends Page {
       pick: (picked) => this.onPick(picked),
       explore: this.explore,
       mark: (evidence) => this.mark(evidence),
+      showStretch: (evidence) => this.showStretch(evidence),
     };
     this.isPrinting = false;
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
@@ -408,6 +409,24 @@ export class Dashboard extends Page {
     const [from, to] = range.map((seconds) => this.lanes.extent.from + 1000 * seconds);
     this.timeline.model.state.zoom = { from, to };
     this.timeline.paint();
+  }
+
+  /**
+   * Shows the stretch of the timeline in which these events were compiled, and a tenth of it on both sides.
+   * @param {number[]} evidence
+   */
+  showStretch(evidence) {
+    const found = { label: "", ids: new Set(evidence), keys: new Set() };
+    this.filter.findKeys(found);
+    const table = this.store.table("compiles");
+    const rows = [...found.keys].flatMap((key) => this.groups.members("compiles", key));
+    const ends = rows.flatMap((row) => [table.get(row, "time"), table.get(row, "time") + 1000 * (table.get(row, "duration_s") ?? 0)]);
+    if (!ends.length) return;
+    const [from, to] = [Math.min(...ends), Math.max(...ends)].map((ms) => (ms - this.lanes.extent.from) / 1000);
+    const beside = Math.max(0.01, (to - from) / 10);
+    if (!this.isFull) this.setFull(true);
+    this.goTo({ page: "dashboard", range: [from - beside, to + beside] });
+    this.timeline.node.scrollIntoView({ block: "nearest" });
   }
 
   /**

@@ -1,5 +1,5 @@
 // The head of the page, one row in every state: what compiles now, or how the run went; the search and what can be done.
-import { formatAmount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
+import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { Menu } from "../core/menu.js";
 import { Ago } from "../core/text.js";
@@ -20,8 +20,9 @@ const ENDS = { lost: "The session's file was lost", cut: "The kernel stopped", u
  * @param {Store} store
  */
 function findState(store) {
-  const { meta, hasKernelStopped, paused } = store;
+  const { meta, hasKernelStopped, paused, search, canSearch } = store;
   if (paused) return "paused";
+  if (meta.state !== "watching" && search?.running && canSearch) return "trying";
   if (meta.state !== "watching") return meta.state ?? "loaded";
   if (hasKernelStopped) return "cut";
   if (!store.isLive()) return "unfinished";
@@ -66,7 +67,7 @@ function Now({ store, recompiles, size, onFlight }) {
 /** @param {{state: string, isQuiet: boolean}} props */
 function Dot({ state, isQuiet }) {
   if (isQuiet && (state === "stopped" || state === "loaded")) return html`<span class="cdiag-healthy"><${Icon} name="good" /></span>`;
-  return html`<span class="cdiag-dot is-${state}"></span>`;
+  return html`<span class="cdiag-dot is-${state === "trying" ? "live" : state}"></span>`;
 }
 
 /**
@@ -78,6 +79,7 @@ function describeState(state, store, size) {
   const { waiting, totals } = store;
   const compiles = `${formatAmount(totals.compiles ?? 0, "compile")}, ${formatSeconds(totals.compile_s ?? 0)}`;
   if (state === "paused") return html`<b>Paused</b> <${Dim}>· ${formatAmount(waiting.length, "update")} waiting<//>`;
+  if (state === "trying") return html`<b>Trying the plan</b> <${Dim}>in a fresh process · run ${formatCount((store.search?.done ?? 0) + 1)}<//>`;
   if (state === "silent") return html`No news from the kernel for ${formatSeconds(Math.floor(store.silence() / 1000))}`;
   if (state === "watching") return html`<b>Watching</b> <${Dim}>· ${totals.compiles ? compiles : "nothing compiled so far"}<${LastEnd} store=${store} /><//>`;
   const run = html`<${Run} store=${store} />`;

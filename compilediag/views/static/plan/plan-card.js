@@ -25,6 +25,7 @@ const WAITING = [
  * @property {(picked: Picked) => void} pick
  * @property {(place: Place) => void} explore
  * @property {(evidence: number[] | null) => void} [mark] marks the compiles of these events for a moment
+ * @property {(evidence: number[]) => void} [showStretch] shows the stretch of the timeline that has these compiles
  */
 /**
  * @typedef {object} Card what the parts of the card share

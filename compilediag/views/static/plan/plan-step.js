@@ -2,7 +2,7 @@
 import { Code, Diff, ExampleView, Fold } from "../core/code.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
 import { Icon } from "../core/icon.js";
-import { selectLine } from "../core/notebook-cell.js";
+import { findCellNumber, selectLine } from "../core/notebook-cell.js";
 import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
@@ -12,7 +12,6 @@ import { Proof } from "./proof.js";
 
 const WIDEST = 60; // characters of one value
 const LONGEST = 300; // characters of a line of code
-const CELL = /^Cell In\[(\d+)\]$/;
 
 /**
  * The line of a step or of a cost: a button that opens it, and beside it a link to the place.
@@ -81,10 +80,10 @@ function describeGain({ steps }, number) {
  * @param {{card: Card, step: PlanStep}} props
  */
 function PlaceLink({ card, step: { file, line, place } }) {
-  const cell = CELL.exec(file ?? "");
-  if (!cell || line === null) return html`<code class="cdiag-step-place" title=${[file, line].filter((part) => part !== null).join(":")}>${oneLine(place, WIDEST)}</code>`;
-  const go = () => selectLine(card.node.current, Number(cell[1]), line);
-  return html`<button type="button" class="cdiag-link cdiag-step-place" data-hint="go to this line" onClick=${go}>In[${cell[1]}]:${line}</button>`;
+  const cell = findCellNumber(file);
+  if (cell === null || line === null) return html`<code class="cdiag-step-place" title=${[file, line].filter((part) => part !== null).join(":")}>${oneLine(place, WIDEST)}</code>`;
+  const go = () => selectLine(card.node.current, cell, line);
+  return html`<button type="button" class="cdiag-link cdiag-step-place" data-hint="go to this line" onClick=${go}>In[${cell}]:${line}</button>`;
 }
 
 /** @param {{card: Card, step: PlanStep, number: number}} props */
@@ -110,6 +109,7 @@ function StepBody({ card, step, number }) {
     <${ExampleView} example=${store.examples[rule]} />
     <p class="cdiag-step-links">
       ${isKnown && html`<button type="button" class="cdiag-link cdiag-step-evidence" aria-pressed=${card.picked === label} onClick=${() => actions.pick({ label, evidence })}>${formatAmount(evidence.length, "recompile")}</button>`}
+      ${isKnown && actions.showStretch && html`<button type="button" class="cdiag-link cdiag-show-stretch" onClick=${() => actions.showStretch?.(evidence)}>Show in the timeline</button>`}
       ${isKnown && html`<button type="button" class="cdiag-link cdiag-explore-link" onClick=${() => actions.explore({ events: own })}>Guards</button>`}
       ${docs && html`<${Link} url=${docs.url} title=${`torch: ${docs.title}`} />`}
     </p>

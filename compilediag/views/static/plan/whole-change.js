@@ -4,7 +4,7 @@ import { Copy } from "../core/clipboard.js";
 import { saveFile } from "../core/dom.js";
 import { formatAmount } from "../core/format.js";
 import { Icon } from "../core/icon.js";
-import { hasCells, readCell, writeCell } from "../core/notebook-cell.js";
+import { hasCells, readCell, trimLines, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 /** @import { Card } from "./plan-card.js" */
@@ -81,7 +81,7 @@ function Replace({ card: { node: { current: node }, isLive }, cells, look }) {
   const write = (which) => {
     const from = which === "after" ? "before" : "after";
     const isAsDrawn = cells.every((source) => findCellState(node, source) === from);
-    for (const source of isAsDrawn ? cells : []) writeCell(node, source.cell ?? 0, source[which] ?? "");
+    for (const source of isAsDrawn ? cells : []) writeCell(node, source.cell ?? 0, source[which] ?? "", listTexts(source));
     setTimeout(look, DRAWN_MS);
   };
   if (states.every((state) => state === "after")) {
@@ -100,7 +100,8 @@ function Replace({ card: { node: { current: node }, isLive }, cells, look }) {
  * @param {CellState[]} states
  */
 function explain(states) {
-  // A page that was loaded again while its cell ran does not know the cell's number, nor does one whose cell ran again.
+  // A page whose cell ran again does not know its number, nor does one that was loaded again while a cell ran that was
+  // edited since.
   if (states.includes("gone")) return states.length === 1 ? "The notebook has no cell of this number" : "The notebook lacks one of these cells";
   return states.length === 1 ? "The cell has changed since" : "The cells have changed since";
 }
@@ -111,17 +112,14 @@ function explain(states) {
  * @param {ChangedSource} source
  * @returns {CellState}
  */
-function findCellState(node, { cell, before, after }) {
-  const text = cell === null ? null : readCell(node, cell);
+function findCellState(node, source) {
+  const text = source.cell === null ? null : readCell(node, source.cell, listTexts(source));
   if (text === null) return "gone";
-  const found = trim(text);
-  return found === trim(before ?? "") ? "before" : found === trim(after ?? "") ? "after" : "other";
+  const [before, after] = listTexts(source).map(trimLines);
+  return trimLines(text) === before ? "before" : trimLines(text) === after ? "after" : "other";
 }
 
-/**
- * Without the empty lines at the ends: IPython drops the first ones.
- * @param {string} text
- */
-function trim(text) {
-  return text.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
+/** @param {ChangedSource} source */
+function listTexts({ before, after }) {
+  return [before ?? "", after ?? ""];
 }

@@ -46,10 +46,20 @@ export const STEP = {
   from: 620,
 };
 
+/**
+ * The file and line of the user's, else those of the function.
+ * @param {Get<any>} get
+ * @returns {[file: string | null, line: number | null]}
+ */
+export function readLine(get) {
+  return get("user_file") ? [get("user_file"), get("user_line")] : [get("file"), get("line")];
+}
+
 /** @type {TabColumn} */
 export const LINE = {
   label: "line",
-  text: (get) => formatPlace(get("user_file"), get("user_line")) ?? formatPlace(get("file"), get("line")),
+  text: (get) => formatPlace(...readLine(get)),
+  look: "line",
   isCode: true,
   from: 620,
 };

@@ -3,9 +3,10 @@ import { findAll, make, setShown, setText, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { Inputs } from "../core/inputs.js";
+import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { draw, html } from "../core/view.js";
 import { fitColumns, WITH_BARS } from "./column-widths.js";
-import { classOf, listColumns, makeContext, tabName, writeCell } from "./columns.js";
+import { classOf, listColumns, makeContext, readLine, tabName, writeCell } from "./columns.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
@@ -259,7 +260,7 @@ export class DataTable {
     const row = this.table.rows[this.order[index]];
     const context = makeContext(this.table, row, this.recompiles);
     const element = this.elements.get(id) ?? this.makeRow(id);
-    if (element.inputs.haveChanged(row, context.owner?.lane, context.start, this.recompiles.inputs.last)) {
+    if (element.inputs.haveChanged(row, context.owner?.lane, context.start, this.recompiles.inputs.last, hasCells(this.node))) {
       draw(element.node, html`${this.columns.map((column) => this.drawCell(column, context))}`);
     }
     const { node } = element;
@@ -291,9 +292,19 @@ export class DataTable {
     const areSteps = column.look === "steps" && text !== MISSING;
     return html`
       <div role="gridcell" class=${classOf(column)} data-column=${column.label} title=${column.type === "time" ? formatDate(value) : null}>
-        ${areSteps ? text.split(" ").map((step) => html`<span class="cdiag-step-number">${step}</span>`) : text}
+        ${this.canGo(column, context.row) ? html`<button type="button" class="cdiag-link cdiag-go" tabindex="-1" data-hint="go to this line">${text.replace(/^Cell /, "")}</button>`
+          : areSteps ? text.split(" ").map((step) => html`<span class="cdiag-step-number">${step}</span>`) : text}
         ${column.look === "bar" && value !== null && html`<span class="cdiag-lost"><i style=${{ "--value": String(value) }}></i></span>`}
       </div>`;
+  }
+
+  /**
+   * True for a line of a cell in the notebook around the table.
+   * @param {TabColumn} column
+   * @param {Cells} row
+   */
+  canGo(column, row) {
+    return column.look === "line" && hasCells(this.node) && findCellNumber(readLine(this.table.reader(row))[0]) !== null;
   }
 
   /** @param {MouseEvent} event */
@@ -301,6 +312,10 @@ export class DataTable {
     /** @type {HTMLElement | null} */
     const element = targetOf(event).closest(".cdiag-row");
     if (!element) return;
+    if (targetOf(event).closest(".cdiag-go")) {
+      const [file, line] = readLine(this.table.reader(this.table.byId(Number(element.dataset.eventId)) ?? []));
+      if (selectLine(this.node, findCellNumber(file) ?? 0, line ?? 1)) return; // the cell may have run again since
+    }
     this.moveTo(this.order.findIndex((i) => String(this.table.rows[i][0]) === element.dataset.eventId));
     this.open();
   }

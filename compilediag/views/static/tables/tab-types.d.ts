@@ -16,8 +16,8 @@ interface ColumnLook {
   /** That of the table's column, as the kernel sends it, if it is not written here. */
   type?: string;
   isCode?: boolean;
-  /** "bar": a number with a bar beside it. "steps": numbers of steps of the plan. */
-  look?: "bar" | "steps";
+  /** "bar": a number with a bar beside it. "steps": numbers of steps of the plan. "line": a link, in a notebook. */
+  look?: "bar" | "steps" | "line";
   /** Least width of the table in px for the column to be shown. */
   from?: number;
 }

@@ -1,5 +1,6 @@
 // Draws the lanes of the timeline on a canvas: names, compiles with their phases, and what changed at each recompile.
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
+import { findCellNumber } from "../core/notebook-cell.js";
 import { joinChange, readChange } from "../core/recompiles.js";
 import { AXIS, drawAxis, drawGrid, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
@@ -39,6 +40,7 @@ import { nameCompile } from "./words.js";
  * @property {CompileBar | null} current the compile that the arrow keys have reached
  * @property {Recompiles} recompiles
  * @property {Table<"compiles">} compiles
+ * @property {boolean} hasLinks the places of cells lead to them
  */
 /**
  * @typedef {object} Group compiles that are too narrow to be drawn one by one, or a single one
@@ -438,7 +440,7 @@ function drawUncompiled(frame, since, y) {
  * @param {Lane} lane
  * @param {number} top
  */
-function drawName({ context, palette, width, gutter, layout }, lane, top) {
+function drawName({ context, palette, width, gutter, layout, hasLinks }, lane, top) {
   const [left, room] = gutter ? [12, gutter - 20] : [8, width - 16];
   const y = gutter ? top + layout.lane / 2 - 8 : top + 11;
   if (gutter) fillRect(context, palette.line, gutter - 1, top, 1, layout.lane);
@@ -449,11 +451,16 @@ function drawName({ context, palette, width, gutter, layout }, lane, top) {
   const used = gutter ? 0 : context.measureText(name).width + 8;
   context.font = FONT;
   context.fillStyle = palette.muted;
-  const place = lane.after ?? formatPlace(lane.file, lane.line) ?? "";
+  const isLink = hasLinks && !lane.after && findCellNumber(lane.file) !== null;
+  const place = lane.after ?? formatPlace(lane.file, lane.line)?.replace(/^Cell (?=In)/, "") ?? "";
   const seconds = lane.seconds ? formatSeconds(lane.seconds) : "";
   const tail = place && seconds ? ` · ${seconds}` : seconds;
   const fitted = fitText(context, place, room - used - context.measureText(tail).width, true);
-  context.fillText(fitted + tail, left + used, gutter ? y + 16 : y);
+  const below = gutter ? y + 16 : y;
+  if (!isLink) return context.fillText(fitted + tail, left + used, below);
+  context.fillText(tail, left + used + context.measureText(fitted).width, below);
+  context.fillStyle = palette.accent;
+  context.fillText(fitted, left + used, below);
 }
 
 /**

@@ -12,7 +12,7 @@ import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, Time
 /** @import { Range } from "./ranges.js" */
 
 /** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit">} View */
-/** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean}} Hit */
+/** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean, isPlace?: boolean}} Hit */
 
 const MOST_LANES = 7; // without "more"
 const REACH = 3; // px around the pointer that still count as on a bar
@@ -162,7 +162,8 @@ export class TimelineModel {
     const lane = y < layout.axis ? undefined : this.shown[Math.floor(below / layout.lane)];
     if (!lane) return null;
     const isName = layout.gutter ? x < layout.gutter : below % layout.lane < layout.above;
-    if (isName) return { lane, bar: null, marks: [], isName };
+    const isPlace = isName && layout.gutter > 0 && below % layout.lane > layout.lane / 2; // the line below the name
+    if (isName) return { lane, bar: null, marks: [], isName, isPlace };
     const at = { ...this.view, gutter: layout.gutter, width: this.width };
     const marks = lane.marks.filter((mark) => Math.abs(toX(at, mark.at) - x) < MARK_REACH);
     const units = at.from + ((x - plot.left) / plot.wide) * (at.to - at.from);

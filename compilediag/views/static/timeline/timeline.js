@@ -2,6 +2,7 @@
 import { make, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
+import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { readPalette } from "../core/theme.js";
 import { draw, html } from "../core/view.js";
 import { toX } from "./axis.js";
@@ -174,6 +175,7 @@ export class Timeline {
     const hit = this.input.isBusy ? null : pointer ? this.hitAt(pointer) : bar && { lane: bar.lane, bar, marks: [], isName: false };
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
     setShown(tip, isShown);
+    this.scroller.style.cursor = hit && this.isLink(hit) ? "pointer" : "";
     if (!isShown) return;
     const now = hit.bar?.flight ? model.now : 0;
     if (this.inputs.tip.haveChanged(hit.lane, hit.bar, hit.isName, hit.marks.length, now, model.store.plan)) {
@@ -208,7 +210,7 @@ export class Timeline {
     const current = this.hasFocus ? model.current : null;
     const { recompiles, store } = this.lanes;
     const tables = { recompiles, compiles: store.table("compiles") };
-    return { ...model.view, ...tables, palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
+    return { ...model.view, ...tables, hasLinks: hasCells(this.node), palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
   }
 
   /**
@@ -275,8 +277,17 @@ export class Timeline {
 
   /** @param {Point} point */
   pick(point) {
-    const bar = this.hitAt(point)?.bar;
-    if (bar) this.open(bar);
+    const hit = this.hitAt(point);
+    if (hit?.bar) this.open(hit.bar);
+    else if (hit && this.isLink(hit)) selectLine(this.node, findCellNumber(hit.lane.file) ?? 0, hit.lane.line ?? 1);
+  }
+
+  /**
+   * True at a place below a lane's name that is a line of the notebook around the page.
+   * @param {Hit} hit
+   */
+  isLink({ lane, isPlace }) {
+    return Boolean(isPlace) && !lane.after && findCellNumber(lane.file) !== null && hasCells(this.node);
   }
 
   /** @param {CompileBar} bar */
