@@ -611,7 +611,9 @@ class SourceText:
         at = next((i for i, part in enumerate(parts) if isinstance(part, ast.keyword) and part.arg == name), None)
         if at is None:
             last = spans[-1][1] if spans else end - 1
-            return None if value is None else Splice(last, last, f"{', ' if spans else ''}{name}={value}", False)
+            is_short = "\n" not in self.text[last:end]  # A trailing comma goes where it is on the same line.
+            new = f"{', ' if spans else ''}{name}={value}"
+            return None if value is None else Splice(last, end - 1 if is_short else last, new, False)
         if value is not None:
             new = f"{name}={value}"
             return None if self.text[slice(*spans[at])] == new else Splice(*spans[at], new, False)
