@@ -35,9 +35,14 @@ class ProgramServer:
         cwd: str | Path | None = None,
         env: dict[str, str] | None = None,
         input: str = "",
+        stdout: int | None = None,
+        stderr: int | None = None,
         timeout: float = 600,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `python ARGS` in a fork; `env` adds to the environment. TimeoutExpired ends the server as well."""
+        """Run `python ARGS` in a fork; `env` adds to the environment. TimeoutExpired ends the server as well.
+
+        What is written to the file descriptors `stdout` and `stderr`, where they are given, is not in the result.
+        """
         environment = {**os.environ, **(env or {})}
         assert not any(environment.get(name) != os.environ.get(name) for name in READ_AT_IMPORT)
         command = list(map(str, args))
@@ -53,7 +58,8 @@ class ProgramServer:
                 file.flush()
                 file.seek(0)
             connection = self._connect()
-            socket.send_fds(connection, [b"run"], [file.fileno() for file in (given, out, err, request)])
+            streams = [out.fileno() if stdout is None else stdout, err.fileno() if stderr is None else stderr]
+            socket.send_fds(connection, [b"run"], [given.fileno(), *streams, request.fileno()])
             connection.settimeout(timeout)
             try:
                 answer = connection.recv(100)

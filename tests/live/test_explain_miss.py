@@ -10,7 +10,6 @@ import torch
 from torch._functorch._aot_autograd import autograd_cache
 
 import compilediag as cd
-from compilediag.errors import CompilediagError
 from tests.live import programs
 
 CACHES = ["aot_autograd", "fx_graph"]
@@ -215,12 +214,3 @@ def test_lean_reports_no_differences(fresh_inductor_cache):
         found = misses(session, cache)
         assert len(found) == 2 and found["key_diff"].isna().all()
         assert 'detail="full"' in session.explain_miss(found["event_id"].iloc[-1])
-
-
-def test_only_misses_are_explained(watched):
-    compiled(scaled(2))
-    [hit] = watched.cache_lookups.query("outcome == 'hit' and cache == 'aot_autograd'")["event_id"]
-    with pytest.raises(CompilediagError, match="is not a cache miss: aot_autograd hit"):
-        watched.explain_miss(hit)
-    with pytest.raises(KeyError, match="no cache lookup has the event id 1000000"):
-        watched.explain_miss(10**6)

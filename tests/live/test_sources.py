@@ -12,6 +12,7 @@ import compilediag as cd
 from compilediag.events import BY_TABLE
 from tests import inside
 from tests.live import programs
+from tests.live.parity.cache_programs import training
 from tests.unit.session_builder import page_of
 
 
@@ -365,94 +366,29 @@ def test_the_texts_are_the_same_when_somebody_else_listens_too():
     assert alone == together and len(alone) >= 5
 
 
-# Caches (Inductor, with caches of their own)
+# Caches (tests/live/parity/ has each behavior of them)
 
 
-@pytest.fixture(scope="module")
-def cached(tmp_path_factory):
-    """Sessions of the same program: cold, warm, with one configuration changed, with a pass that has no key."""
-    from torch._inductor import config
-    from torch._inductor.utils import clear_caches
-
-    def program(x):
-        return (x.sin() * x).sum()
-
-    def run():
-        torch._dynamo.reset()
-        with cd.watch() as session:
-            x = torch.arange(4.0, requires_grad=True)
-            torch.compile(program)(x).backward()
-        return session
-
-    with pytest.MonkeyPatch.context() as patch, config.patch(cpp_cache_precompile_headers=False):
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        patch.setenv("COMPILEDIAG_HISTORY", "off")
-        clear_caches()
-        cold = run()
-        one_session = {"cold": cold, "warm": run()}
-        with cd.watch() as changed:
-            for size in (63, 62):
-                torch._dynamo.reset()
-                with config.patch(max_fusion_size=size):
-                    torch.compile(program)(torch.arange(4.0, requires_grad=True)).backward()
-        with config.patch(post_grad_custom_pre_pass=lambda graph: None):
-            bypassed = run()
-        clear_caches()
-    return {**one_session, "changed": changed, "bypassed": bypassed}
-
-
-def lookups(session, cache):
-    frame = session.cache_lookups
-    return frame[frame["cache"] == cache]
-
-
-def test_cold_caches_miss_and_are_filled(cached):
-    fx = lookups(cached["cold"], "fx_graph")
-    assert sorted(fx["outcome"]) == ["miss", "miss", "saved", "saved"], "forward and backward"
-    saved = fx.query("outcome == 'saved'")
-    assert set(saved["key"]) == set(fx.query("outcome == 'miss'")["key"]) and saved["taken_s"].gt(0).all()
-    aot = lookups(cached["cold"], "aot_autograd")
-    assert sorted(aot["outcome"]) == ["miss", "saved"]
-    assert aot["key"].nunique() == 1 and aot.query("outcome == 'saved'")["taken_s"].gt(0).all()
-    assert cached["cold"].cache_lookups["compile_id"].eq("0/0").all()
-    inductor = cached["cold"].compiles.set_index("trigger")["inductor_s"]
-    # What the cache says that a compile took is Inductor's part of that compile.
-    assert 0 < saved["taken_s"].sum() <= inductor.sum()
-
-
-def test_warm_caches_hit_and_save_what_the_compile_took(cached):
-    aot = lookups(cached["warm"], "aot_autograd")
-    assert aot["outcome"].tolist() == ["hit"]
-    cold = lookups(cached["cold"], "aot_autograd")
-    assert aot["key"].iloc[0] == cold["key"].iloc[0]
-    assert aot["saved_s"].iloc[0] == pytest.approx(cold["taken_s"].max(), rel=0.01)
-    assert page_of(cached["warm"])["totals"]["cache_saved_s"] == pytest.approx(aot["saved_s"].iloc[0])
-    assert cached["warm"].compiles["inductor_s"].isna().all()
-
-
-def test_one_changed_configuration_is_named_as_the_difference(cached):
-    missed = lookups(cached["changed"], "fx_graph").query("outcome == 'miss'")
-    diffs = [diff for diff in missed["key_diff"] if diff]
-    assert diffs.count(["inductor_config[max_fusion_size]: 63 -> 62"]) == 2, "forward and backward"
-    details = missed[[bool(diff) for diff in missed["key_diff"]]]
-    assert set(details["nearest_key"]) <= set(missed["key"]) and (details["nearest_key"] != details["key"]).all()
-
-
-def test_a_bypass_says_why(cached):
-    bypassed = cached["bypassed"].cache_lookups.query("outcome == 'bypass'")
-    assert len(bypassed) and bypassed["reason"].str.contains("pass", case=False).all()
-    assert bypassed["saved_s"].isna().all()
-
-
-def test_a_backward_of_inductor_is_named_and_timed(cached):
-    frame = cached["cold"].compiles.set_index("trigger")
-    assert frame["function"].to_dict() == {"dynamo": "program", "lazy_backward": "program"}
+def test_what_inductor_took_and_a_cache_saved_is_part_of_the_compile(fresh_inductor_cache):
+    cold, warm = in_session(training), in_session(training)
+    frame = cold.compiles.set_index("trigger")
+    assert frame["function"].to_dict() == {"dynamo": "squared", "lazy_backward": "squared"}
     assert frame["outcome"].tolist() == ["ok", "ok"] and frame["backend"].tolist() == ["inductor"] * 2
     forward = frame.loc["dynamo"]
     assert forward["duration_s"] >= forward["dynamo_s"] >= forward["aot_s"] >= forward["inductor_s"]
     assert forward["inductor_s"] >= forward["codegen_s"] > 0
-    names = set(cached["cold"].artifacts["name"])
+    names = set(cold.artifacts["name"])
     assert {"inductor_output_code", "aot_joint_graph", "aot_forward_graph", "aot_backward_graph"} <= names
+    saved = cold.cache_lookups.query("cache == 'fx_graph' and outcome == 'saved'")
+    assert 0 < saved["taken_s"].sum() <= frame["inductor_s"].sum()
+    (hit,) = warm.cache_lookups.query("cache == 'aot_autograd' and outcome == 'hit'")["saved_s"]
+    assert page_of(warm)["totals"]["cache_saved_s"] == pytest.approx(hit) and warm.compiles["inductor_s"].isna().all()
+
+
+def in_session(run):
+    with cd.watch() as session:
+        run()
+    return session
 
 
 # The whole session

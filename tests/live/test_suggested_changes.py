@@ -14,8 +14,8 @@ import compilediag
 
 X = torch.arange(8.0)
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-#: Whether this torch has `isolate_recompiles`, and settings that hold in the thread that made them only.
-HAS_ISOLATION, HAS_THREAD_SETTINGS = VERSION >= (2, 13), VERSION >= (2, 12)
+#: Whether settings of this torch hold in the thread that made them only.
+HAS_THREAD_SETTINGS = VERSION >= (2, 12)
 
 
 @dataclass
@@ -77,14 +77,6 @@ def call_with_sizes(function, *sizes, mark=None, tensors=1):
     return program
 
 
-@pytest.mark.parametrize("dynamic", [None, False])
-def test_a_mark_that_does_not_raise_is_suggested_and_holds(dynamic):
-    before = run(call_with_sizes(lambda x: x * 2, 4, 6, 8), dynamic=dynamic)
-    assert "maybe_mark_dynamic(" in before.find("size_changes").suggestion
-    after = run(call_with_sizes(lambda x: x * 2, 4, 6, 8, mark=torch._dynamo.maybe_mark_dynamic), dynamic=dynamic)
-    assert_fixed(before, after)
-
-
 @pytest.mark.parametrize("sizes", [(4, 1, 6), (1, 4, 6), (4, 6, 1)])
 def test_sizes_0_and_1_of_tied_tensors_are_all_named(sizes):
     before = run(call_with_sizes(lambda x, y: x + y, *sizes, tensors=2))
@@ -101,36 +93,6 @@ def needs_the_number(x):
     return y
 
 
-def test_a_line_that_needs_the_number_is_named_after_the_first_change():
-    found = run(call_with_sizes(needs_the_number, 4, 6)).find("specialized")
-    assert "for i in range(x.size(0)):" in found.suggestion
-    assert not any(change.can_be_applied for change in found.changes)
-
-
-@pytest.mark.parametrize("function", [lambda x: x + 1 if x.size(0) == 4 else x - 1, lambda x: x.reshape(4, -1) + 1])
-def test_a_first_change_that_a_mark_cannot_save_is_a_branch(function):
-    before = run(call_with_sizes(function, 4, 8, 12))
-    assert before.find("branch").is_expected
-    assert run(call_with_sizes(function, 4, 8, 12, mark=torch._dynamo.maybe_mark_dynamic)).recompiles == 1
-
-
-def test_a_parameter_as_an_argument_is_not_marked():
-    def program(compiled, mark=None):
-        f, found = compiled(lambda w: w * 2), []
-        for n in (3, 5, 7):
-            w = torch.nn.Parameter(torch.ones(n))
-            if mark:
-                mark(w, 0)
-            found.append(f(w).detach())
-        return found
-
-    before = run(program)
-    found = before.find("module_tensor_size")
-    assert "maybe_mark_dynamic(" not in found.suggestion
-    assert_fixed(before, run(apply_settings(found.fix, program)))
-    assert run(lambda compiled: program(compiled, torch._dynamo.maybe_mark_dynamic)).recompiles == before.recompiles
-
-
 def test_a_cache_that_is_none_at_first_gets_a_setting_and_no_mark():
     def program(compiled):
         f, past = compiled(lambda x, past=None: x if past is None else torch.cat([past, x]), dynamic=False), None
@@ -142,28 +104,7 @@ def test_a_cache_that_is_none_at_first_gets_a_setting_and_no_mark():
     assert not any("mark_dynamic(past" in change.code for change in changes)
 
 
-# Numbers: where a tensor can take their place, and where it cannot
-
-
-USES = {
-    "slice": lambda x, n: x[:n] * 2,
-    "index": lambda x, n: x[n] * 2,
-    "size": lambda x, n: torch.zeros(n) + 1,
-    "factor": lambda x, n: x * n,
-}
-
-
-@pytest.mark.parametrize("function", USES.values(), ids=USES)
-@pytest.mark.parametrize("dynamic", [None, False])
-def test_an_integer_becomes_dynamic_by_a_setting_whatever_it_is_used_for(function, dynamic):
-    def program(compiled):
-        f = compiled(function, dynamic=dynamic)
-        return [f(X, n) for n in (3, 5, 4, 2)]
-
-    before = run(program)
-    found = before.find("int_changes")
-    assert not any("torch.tensor" in change.code for change in found.changes)
-    assert_fixed(before, run(apply_settings(found.fix, program)))
+# Numbers, graph breaks and threads
 
 
 def test_numbers_are_dynamic_at_once_if_everything_is():
@@ -174,101 +115,6 @@ def test_numbers_are_dynamic_at_once_if_everything_is():
     before = run(program)
     assert before.find("float_changes").suggestion.startswith("To save the recompile, compile with dynamic=True")
     assert_fixed(before, run(program, dynamic=True))
-
-
-def test_a_float_becomes_a_tensor_only_where_it_is_calculated_with():
-    def program(compiled, function, convert=float):
-        f = compiled(function, dynamic=False)
-        return [f(X, convert(k)) for k in (0.5, 0.25, 0.1)]
-
-    def scale(x, k):
-        return x * k
-
-    def drop(x, k):
-        return torch.nn.functional.dropout(x, k, training=False)
-
-    before = run(lambda compiled: program(compiled, scale))
-    assert "torch.tensor(" in before.find("float_changes").suggestion
-    assert_fixed(before, run(lambda compiled: program(compiled, scale, torch.tensor)))
-    assert "torch.tensor" not in run(lambda compiled: program(compiled, drop)).find("float_changes").suggestion
-
-
-class Layer(torch.nn.Module):
-    def __init__(self, layer_idx):
-        super().__init__()
-        self.layer_idx = layer_idx
-
-    def forward(self, x, caches):
-        return x + caches[self.layer_idx]
-
-
-class SelectedLayer(Layer):
-    def forward(self, x, cache):
-        return x + cache
-
-
-def call_layers(compiled, make, select, **options):
-    x, caches = X, [X * i for i in range(4)]
-    for i, layer in enumerate([compiled(make(i), **options) for i in range(4)]):
-        x = layer(x, select(caches, i))
-    return x
-
-
-def test_the_index_of_a_layer_is_passed_as_what_it_selects():
-    before = run(lambda compiled: call_layers(compiled, Layer, lambda caches, i: caches))
-    found = before.find("instance_constant")
-    assert found.fix is None
-    assert_fixed(before, run(lambda compiled: call_layers(compiled, SelectedLayer, lambda caches, i: caches[i])))
-    assert any("isolate_recompiles=True" in change.text for change in found.changes) == HAS_ISOLATION
-    if HAS_ISOLATION:
-        apart = run(lambda compiled: call_layers(compiled, Layer, lambda caches, i: caches, isolate_recompiles=True))
-        assert_fixed(before, apart)
-
-
-# Tensors and classes
-
-
-def test_a_parameter_is_passed_as_a_view():
-    def program(compiled, convert=lambda x: x):
-        f = compiled(lambda x: x * 2)
-        parameter = torch.nn.Parameter(X.clone(), requires_grad=False)
-        return [f(convert(X)), f(convert(parameter))]
-
-    before = run(program)
-    assert ".view_as(" in before.find("type_changes").suggestion
-    assert_fixed(before, run(lambda compiled: program(compiled, lambda x: x.view_as(x))))
-
-
-# Optimizers
-
-
-def step_with(compiled, make, is_first_eager=False):
-    weight = torch.nn.Parameter(torch.ones(4))
-    optimizer = make([weight])
-    step, schedule = compiled(optimizer.step), torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-    for i in range(4):
-        weight.grad = torch.full((4,), 1.0 + i)
-        (optimizer.step if i == 0 and is_first_eager else step)()
-        schedule.step()
-    return weight.detach()
-
-
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
-def test_a_learning_rate_in_a_tensor(kind):
-    before = run(lambda compiled: step_with(compiled, lambda ps: kind(ps, lr=0.5)), dynamic=False)
-    assert "lr=torch.tensor(lr)" in before.find("optimizer_number").suggestion
-    after = run(lambda compiled: step_with(compiled, lambda ps: kind(ps, lr=torch.tensor(0.5))), dynamic=False)
-    assert_fixed(before, after)
-
-
-def test_the_state_of_an_optimizer_is_created_by_an_eager_step():
-    make = lambda ps: torch.optim.SGD(ps, lr=torch.tensor(0.5), momentum=0.9)  # noqa: E731
-    before = run(lambda compiled: step_with(compiled, make))
-    assert before.find("optimizer_state").suggestion.startswith("To save the recompile, run the first step eagerly")
-    assert_fixed(before, run(lambda compiled: step_with(compiled, make, is_first_eager=True)))
-
-
-# Graph breaks and threads
 
 
 def test_a_print_with_keyword_arguments_is_not_moved():

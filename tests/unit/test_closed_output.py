@@ -13,6 +13,7 @@ from .log_builder import compile_
 from .session_builder import saved
 from .tables_builder import compiled, sizes
 
+pytestmark = pytest.mark.slow
 #: Command -> arguments with which it prints to the standard output.
 PRINTING = {
     "last": ["last"],
@@ -49,6 +50,17 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def run_fork(program_server, folder):
+    """Runs a command in a fork, for what does not depend on how the interpreter starts."""
+
+    def run_fork(arguments, **options):
+        environment = {"XDG_STATE_HOME": str(folder / "state")}
+        return program_server.run("-m", "compilediag", *arguments, cwd=folder, env=environment, **options)
+
+    return run_fork
+
+
 def run(folder, arguments, redirection="", unbuffered="", **options):
     shell = ["bash", "-c", f'exec "$@" {redirection}', "bash"]
     command = [*shell, sys.executable, "-m", "compilediag", *arguments]
@@ -71,39 +83,34 @@ def test_every_command_but_run_is_in_the_tables():
     assert {command.name for command in list_commands()} - {"run"} == names - {"--help"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTING)
-def test_a_closed_pipe_ends_a_command_quietly(name, folder, closed_pipe):
-    done = run(folder, PRINTING[name], stdout=closed_pipe)
+def test_a_closed_pipe_ends_a_command_quietly(name, run_fork, closed_pipe):
+    done = run_fork(PRINTING[name], stdout=closed_pipe)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
-@pytest.mark.slow
 def test_a_closed_pipe_without_a_buffer(folder, closed_pipe):
     done = run(folder, PRINTING["plan"], unbuffered="1", stdout=closed_pipe)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PRINTING, *WRITING])
-def test_a_standard_output_that_is_closed_at_the_start_changes_nothing(name, folder):
+def test_a_standard_output_that_is_closed_at_the_start_changes_nothing(name, folder, run_fork):
     arguments = PRINTING.get(name) or WRITING[name]
-    done, usual = run(folder, arguments, ">&- <&-"), run(folder, arguments, ">/dev/null")
+    done, usual = run(folder, arguments, ">&- <&-"), run_fork(arguments)
     # argparse prints help to the standard error then.
     assert (done.returncode, done.stderr) == (usual.returncode, done.stderr if "help" in name else usual.stderr)
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plan", *WRITING])
-def test_messages_that_nobody_reads_end_a_command_quietly(name, folder, closed_pipe):
+def test_messages_that_nobody_reads_end_a_command_quietly(name, folder, run_fork, closed_pipe):
     arguments = PRINTING.get(name) or WRITING[name]
-    done = run(folder, arguments, stdout=subprocess.PIPE, stderr=closed_pipe)
+    done = run_fork(arguments, stderr=closed_pipe)
     assert done.returncode == (0 if name == "plan" else 128 + signal.SIGPIPE)
     assert run(folder, arguments, "2>&-", stdout=subprocess.PIPE).returncode == (2 if name in ("try", "fix") else 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_one_line(unbuffered, folder):
     done = run(folder, PRINTING["plan"], ">/dev/full", unbuffered)
@@ -111,7 +118,6 @@ def test_a_full_disk_is_one_line(unbuffered, folder):
     assert done.stderr.startswith("compilediag: can't write the output: ") and done.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
 def test_a_script_keeps_its_own_behavior_and_its_report_is_written(folder, closed_pipe, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint(sys.stdout is None)\n")

@@ -127,15 +127,6 @@ def test_the_command_on_logs(check, logs, tmp_path):
     assert check(logs, "--max-recompiles", 100, "--baseline", logs)[1] == {}
 
 
-@pytest.mark.parametrize("text", ["", "\n", "no log at all\n"])
-@pytest.mark.parametrize("name", ["", "a.log"])
-def test_a_log_without_records_is_a_wrong_file(capsys, tmp_path, text, name):
-    (tmp_path / "a.log").write_text(text)
-    assert main(["check", tmp_path / name, "--max-recompiles", 0]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == "" and shown.err.startswith(f"compilediag: {tmp_path / name} ") and shown.err.count("\n") == 1
-
-
 def test_a_run_that_compiles_nothing_fails(check, tmp_path):
     """As a log and a session (tests/live has the script): the file is right, but no limit was tested."""
     (tmp_path / "a.log").write_text(artifact("torch_version", {}))

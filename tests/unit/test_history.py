@@ -237,20 +237,6 @@ def test_it_is_where_the_variable_says_or_in_the_users_cache(monkeypatch, tmp_pa
     assert history.default_path() == tmp_path / "ada" / ".cache" / "compilediag" / "keys-1.sqlite"
 
 
-def test_no_test_uses_the_users_own(history_of_its_own):
-    assert history.StoredKeys.of_user(None)._path == history_of_its_own
-    assert not str(history_of_its_own).startswith(str(history.default_path().parent))
-
-
-@pytest.fixture(scope="module")
-def before_any_test():
-    return os.environ["COMPILEDIAG_HISTORY"]
-
-
-def test_what_tests_share_keeps_no_history(before_any_test):
-    assert before_any_test == "off"
-
-
 @pytest.mark.parametrize(
     ("notebook", "name"), [(None, "my train.py"), ("/home/ada/notes.ipynb", "notes.ipynb")], ids=["script", "notebook"]
 )

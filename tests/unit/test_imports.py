@@ -56,12 +56,18 @@ except Exception as error:
     assert done.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["report", "--help"], ["doctor", "--help"]])
-def test_help_loads_nothing_heavy(python_without, arguments):
-    code = f"from compilediag.cli import main; main({arguments!r})"
+def test_help_loads_nothing_heavy(python_without):
+    code = """
+from compilediag.cli import main
+for command in ([], ["run"], ["report"], ["doctor"]):
+    try:
+        main([*command, "--help"])
+    except SystemExit as ended:
+        assert ended.code == 0
+"""
     done = python_without(HOST | {"pandas", "numpy"}, code)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("usage: compilediag")
+    assert done.stdout.count("usage: compilediag") == 4
 
 
 def test_the_function_watch_survives_the_import_of_its_module(python):

@@ -192,13 +192,6 @@ def test_a_job_that_has_ended_is_printed_with_the_times_of_its_events(job, tmp_p
     assert find_time("in 2.0 s") == show(86_402, "%Y-%m-%d %H:%M:%S") and lines[0].startswith(find_time("in 2.0 s"))
 
 
-def test_what_can_not_be_followed_is_one_line(tmp_path, capsys):
-    for path, message in ((tmp_path, "no sessions (*.cdiag)"), (tmp_path / "x.cdiag", "does not exist")):
-        assert main(["live", str(path)]) == 2
-        error = capsys.readouterr().err
-        assert message in error and error.count("\n") == 1
-
-
 def test_without_rich_a_terminal_gets_one_line(python_without, tmp_path):
     code = "sys.stdout.isatty = lambda: True\nfrom compilediag.cli import main\nsys.exit(main(['live', 'x.cdiag']))"
     done = python_without({"rich"}, code)

@@ -77,16 +77,6 @@ def test_events_of_many_threads_are_all_there(running):
         assert [n for n in names if n.startswith(f"{t}-")] == [f"{t}-{n}" for n in range(500)]
 
 
-def test_25_000_events_are_all_in_the_file(running):
-    session, recorder, feed = running
-    for n in range(25_000):
-        recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], n)
-    recorder.close()
-    session.data.end_recording()
-    assert sorted(load(session.path).phases["depth"].tolist()) == list(range(25_000))
-    assert feed.dropped == 0
-
-
 def test_a_flood_is_cut_counted_and_takes_no_memory(running):
     session, recorder, feed = running
     recorder.flush()

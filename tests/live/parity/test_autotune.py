@@ -181,15 +181,20 @@ def test_sizes_that_vary_are_tuned_at_their_hints(untimed):
     assert len(tuned) == 0 or tuned["inputs"][0][0] == "float32[4, 32, 32] strides [1024, 32, 1] cpu"
 
 
+@pytest.fixture(scope="module")
+def pool():
+    """The processes that time choices, of which each imports torch; gone afterwards."""
+    yield autotune_process.get_tuning_process_pool
+    autotune_process.get_tuning_process_pool().shutdown()
+    autotune_process.get_tuning_process_pool.cache_clear()
+
+
 @pytest.fixture
-def tuner(untimed):
-    """The process that times choices, alive; the pool is gone afterwards."""
+def tuner(pool, untimed):
+    """The process that times choices, alive."""
     # On a busy machine the process needs more than torch's minute for its imports.
     with config.patch(autotune_in_subproc=True, max_autotune_subproc_result_timeout_seconds=600.0):
-        pool = autotune_process.get_tuning_process_pool()
-        yield pool
-    pool.shutdown()
-    autotune_process.get_tuning_process_pool.cache_clear()
+        yield pool()
 
 
 def test_a_choice_is_timed_in_another_process(tuner):

@@ -67,8 +67,7 @@ def test_kernels_of_an_entry_count_again_when_it_hits(fx_alone):
         torch.compile(lambda x: (x @ x).sin())(torch.ones(4, 4))
         return metrics.generated_kernel_count
 
-    with config.patch(cpp_cache_precompile_headers=False):
-        cold, warm = in_parity(run), in_parity(run)
+    cold, warm = in_parity(run), in_parity(run)
     assert the_row(cold.session, "fx_graph", outcome="saved")["kernels"] == cold.result == 1
     assert the_row(warm.session, "fx_graph", outcome="hit")["kernels"] == warm.result == 1
 
