@@ -10,7 +10,7 @@ import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE, GraphBreak
 
-from .log_builder import compile_, event, golden, metrics
+from .log_builder import event, golden, metrics
 from .session_builder import saved
 
 
@@ -93,14 +93,6 @@ def test_what_can_not_be_written_is_one_line(session, tmp_path):
     ]:
         with pytest.raises(CompilediagError, match=why):
             session.export(path, format)
-
-
-def test_the_command(python, tmp_path):
-    (tmp_path / "a.log").write_text(compile_())
-    done = python("-m", "compilediag", "export", tmp_path / "a.log", "-o", tmp_path / "t.json")
-    assert done.returncode == 0 and json.loads((tmp_path / "t.json").read_text())["traceEvents"], done.stderr
-    done = python("-m", "compilediag", "export", tmp_path / "a.log", "-o", tmp_path / "t", "--format", "csv")
-    assert done.returncode == 0 and (tmp_path / "t" / "compiles.csv").exists()
 
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")']

@@ -140,26 +140,12 @@ def lost(folder, *events):
     )
 
 
-def test_a_recompile_costs_its_forward_and_its_backward(tmp_path):
-    found = lost(tmp_path, recompile(1), compiled(2.0), compiled(0.5, trigger="lazy_backward"))
-    assert found == {"f1": 2.5}
-
-
 def test_a_first_compile_costs_no_recompile_anything(tmp_path):
     assert lost(tmp_path, compiled(2.0, "a.0"), recompile(1), compiled(1.0)) == {"f1": 1.0}
 
 
 def test_lost_seconds_are_missing_until_the_compile_has_ended(tmp_path):
     assert lost(tmp_path, recompile(1), compiled(1.0, "a.5"), compiled(None)) == {"f1": None}
-
-
-def test_without_a_key_nothing_is_joined(tmp_path):
-    assert lost(tmp_path, recompile(1, None), compiled(1.0, None)) == {"f1": None}
-
-
-def test_an_id_that_comes_again_has_another_key_and_a_cost_of_its_own(tmp_path):
-    events = [recompile(1), compiled(2.0), recompile(2, "a.2"), compiled(4.0, "a.2")]
-    assert lost(tmp_path, *events) == {"f1": 2.0, "f2": 4.0}
 
 
 # Speed

@@ -8,7 +8,6 @@ import pytest
 from compilediag import load
 from compilediag.diagnosis.variants import Variants, list_missing
 from compilediag.events import Artifact, CacheLookup, Compile
-from tests.inside import main
 from tests.unit.session_builder import SECOND, saved
 
 PLACE = {"function": "forward", "file": "/home/ada/model.py", "line": 30}
@@ -92,12 +91,6 @@ def test_no_text_of_a_session_becomes_code(tmp_path, text, is_program):
     script = load(session.path).warmup(tmp_path / "warm.py").read_text()
     assert "owned" in script
     assert "owned" not in {node.id for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Name)}
-
-
-def test_the_command_writes_the_script(tmp_path, capsys):
-    session = saved(tmp_path, *EVENTS)
-    assert main(["plan", str(session.path), "--warmup", str(tmp_path / "warm.py")]) == 0
-    assert (tmp_path / "warm.py").exists() and "wrote" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
