@@ -6,6 +6,7 @@ process begins (what it imports, or which variables torch reads then) needs a pr
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -24,7 +25,7 @@ READ_AT_IMPORT = ("TORCH_TRACE", "TORCH_LOGS", "TORCH_COMPILE_DEBUG")
 
 
 class ProgramServer:
-    """Runs one program at a time; the process is started for the first one."""
+    """Runs one program at a time, and starts others beside it; the process is started for the first one."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,31 +44,52 @@ class ProgramServer:
 
         What is written to the file descriptors `stdout` and `stderr`, where they are given, is not in the result.
         """
-        environment = {**os.environ, **(env or {})}
-        assert not any(environment.get(name) != os.environ.get(name) for name in READ_AT_IMPORT)
         command = list(map(str, args))
         with (
             tempfile.TemporaryFile("w+") as given,
             tempfile.TemporaryFile("w+") as out,
             tempfile.TemporaryFile("w+") as err,
-            tempfile.TemporaryFile("w+") as request,
         ):
             given.write(input)
-            json.dump({"args": command, "cwd": str(cwd or os.getcwd()), "env": environment}, request)
-            for file in (given, request):
-                file.flush()
-                file.seek(0)
-            connection = self._connect()
-            streams = [out.fileno() if stdout is None else stdout, err.fileno() if stderr is None else stderr]
-            socket.send_fds(connection, [b"run"], [given.fileno(), *streams, request.fileno()])
-            connection.settimeout(timeout)
+            given.flush()
+            given.seek(0)
+            streams = out.fileno() if stdout is None else stdout, err.fileno() if stderr is None else stderr
             try:
-                answer = connection.recv(100)
+                code = self._ask(b"run", command, cwd, env, (given.fileno(), *streams), timeout)
             except TimeoutError:
                 self.stop()
                 raise subprocess.TimeoutExpired(command, timeout, _read(out), _read(err)) from None
-            assert answer, f"the server has ended; {_read(err)}"
-            return subprocess.CompletedProcess(command, int(answer), _read(out), _read(err))
+            assert code is not None, f"the server has ended; {_read(err)}"
+            return subprocess.CompletedProcess(command, code, _read(out), _read(err))
+
+    def start(self, *args: object, stdout: int, env: dict[str, str] | None = None) -> int:
+        """Start `python ARGS` in a fork that writes to a file descriptor; its process id. Nobody waits for its end."""
+        with open(os.devnull, "r+") as nothing:
+            streams = nothing.fileno(), stdout, nothing.fileno()
+            pid = self._ask(b"start", list(map(str, args)), None, env, streams, timeout=600)
+        assert pid is not None, "the server has ended"
+        return pid
+
+    def _ask(
+        self,
+        what: bytes,
+        command: list[str],
+        cwd: str | Path | None,
+        env: dict[str, str] | None,
+        streams: tuple[int, int, int],
+        timeout: float,
+    ) -> int | None:
+        environment = {**os.environ, **(env or {})}
+        assert not any(environment.get(name) != os.environ.get(name) for name in READ_AT_IMPORT)
+        with tempfile.TemporaryFile("w+") as request:
+            json.dump({"args": command, "cwd": str(cwd or os.getcwd()), "env": environment}, request)
+            request.flush()
+            request.seek(0)
+            connection = self._connect()
+            socket.send_fds(connection, [what], [*streams, request.fileno()])
+            connection.settimeout(timeout)
+            answer = connection.recv(100)
+        return int(answer) if answer else None
 
     def _connect(self) -> socket.socket:
         if self._process is None:
@@ -100,8 +122,8 @@ def _read(file: Any) -> str:
 def serve(connection: socket.socket) -> tuple[list[int], Any]:
     """Fork for each request. Returns in each of the children, with its files and what it shall run."""
     while True:
-        message, files, *_ = socket.recv_fds(connection, 10, 4)
-        if not message:
+        what, files, *_ = socket.recv_fds(connection, 10, 4)
+        if not what:
             os._exit(0)
         child = os.fork()
         if not child:
@@ -110,7 +132,11 @@ def serve(connection: socket.socket) -> tuple[list[int], Any]:
                 return files[:3], json.load(request)
         for file in files:
             os.close(file)
-        connection.sendall(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+        answer = child if what == b"start" else os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        connection.sendall(str(answer).encode())
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass  # One that was started has ended.
 
 
 def become(files: list[int], environment: dict[str, str], folder: str) -> None:

@@ -401,11 +401,19 @@ def test_an_interrupt_prints_the_best_so_far(script, tmp_path):
         ),
         (["--until", "n ==", "train.py"], "'n ==' is no expression: invalid syntax\n"),
         (["--max-runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
+        # Both ways to start a launcher: a search with ranks takes a minute, so that only one of them is run.
+        *(
+            (
+                [*launcher, "--no-python", "train.py"],
+                "--no-python of torchrun starts another program; name the script itself\n",
+            )
+            for launcher in (["torchrun"], ["-m", "torch.distributed.run"])
+        ),
     ],
 )
-def test_a_wrong_use_is_one_line_and_runs_nothing(python, script, tmp_path, arguments, message):
+def test_a_wrong_use_is_one_line_and_runs_nothing(program_server, script, tmp_path, arguments, message):
     script("open('it_ran', 'w')")
-    done = python("-m", "compilediag", "fix", *arguments, cwd=tmp_path, input="")
+    done = program_server.run("-m", "compilediag", "fix", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.endswith(message)
     assert os.listdir(tmp_path) == ["train.py"]
 
@@ -504,12 +512,10 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("launcher", [["torchrun"], ["-m", "torch.distributed.run"]])
-def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, script, tmp_path, launcher):
+def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, script, tmp_path):
     path = script(RANKS)
-    found = fix(
-        "--fast", "--write", "--max-runs", "8", *launcher, "--standalone", "--nproc-per-node", "2", "train.py", "60"
-    )
+    launcher = ("torchrun", "--standalone", "--nproc-per-node", "2")
+    found = fix("--fast", "--write", "--max-runs", "8", *launcher, "train.py", "60")
     assert found["exit_code"] == 0, found
     assert (found["search"]["before"]["recompiles"], found["search"]["after"]["recompiles"]) == (3, 0)
     assert "dynamic=False" not in path.read_text()

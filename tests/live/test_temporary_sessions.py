@@ -3,8 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -33,24 +31,38 @@ time.sleep(600)
 """
 
 
+class Program:
+    """A program in a session of its own: a forked child is no child of this process."""
+
+    def __init__(self, server, code, *arguments):
+        read, write = os.pipe()
+        self.pid = server.start("-c", f"import os; os.setsid()\n{code}", *arguments, stdout=write)
+        os.close(write)
+        self.stdout = os.fdopen(read)
+
+    def kill(self, number=signal.SIGKILL):
+        os.killpg(self.pid, number)
+
+    def wait(self):
+        """Wait until all that write to its standard output have ended."""
+        self.stdout.read()
+
+
 @pytest.fixture
-def begin(tmp_path, monkeypatch):
+def begin(program_server, tmp_path, monkeypatch):
     """Starts a program with a temporary folder of its own; returns the process and the folder of its session."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    processes = []
+    programs = []
 
     def begin(code, *arguments):
-        command = [sys.executable, "-c", code, *arguments]
-        # A session that ends the process group: a forked child is no child of this process.
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        processes.append(process)
-        return process, process.stdout.readline().strip()
+        programs.append(Program(program_server, code, *arguments))
+        return programs[-1], programs[-1].stdout.readline().strip()
 
     yield begin
-    for process in processes:
+    for program in programs:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+            program.kill()
+        program.stdout.close()
 
 
 @pytest.fixture
@@ -71,27 +83,26 @@ def test_the_session_of_a_process_that_was_killed_is_removed(begin, list_left, t
     process, folder = begin(f"{WATCHED}{ENDINGS[ending]}")
     if ending in ("SIGTERM", "SIGKILL"):
         assert list_left() == [folder], "it is in use"
-        process.send_signal(getattr(signal, ending))
+        process.kill(getattr(signal, ending))
     if ending == "exec":
         wait_for_exec(process.pid)
     else:
-        process.wait(300)
+        process.wait()
     assert os.path.exists(f"{folder}/session.cdiag")
     assert list_left() == []
 
 
 def wait_for_exec(pid):
-    while b"session" in Path(f"/proc/{pid}/cmdline").read_bytes():
+    while b"program_server" in Path(f"/proc/{pid}/cmdline").read_bytes():
         time.sleep(0.05)
 
 
 def test_the_session_of_a_forked_child_stays(begin, list_left, tmp_path):
     process, folder = begin(WATCHED + FORKED)
     assert process.stdout.readline() == "forked\n"
-    process.wait(300)
     assert list_left() == [folder]
-    os.killpg(process.pid, signal.SIGKILL)
-    process.stdout.read()
+    process.kill()
+    process.wait()
     assert list_left() == []
 
 
@@ -99,10 +110,10 @@ def test_a_session_that_another_process_reads_stays(begin, list_left, tmp_path):
     process, folder = begin(f"{WATCHED}time.sleep(600)")
     reader, _ = begin(READER, folder)
     process.kill()
-    process.wait(300)
+    process.wait()
     assert list_left() == [folder]
     reader.kill()
-    reader.wait(300)
+    reader.wait()
     assert list_left() == []
 
 
@@ -110,7 +121,7 @@ def test_nothing_else_is_removed(begin, list_left, tmp_path):
     """Links, folders of other users or with other files, and names that are not ours."""
     process, folder = begin(f"{WATCHED}time.sleep(600)")
     process.kill()
-    process.wait(300)
+    process.wait()
     name = "compilediag-0123456789abcde"
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "in-use").touch()
