@@ -401,12 +401,9 @@ def test_an_interrupt_prints_the_best_so_far(script, tmp_path):
         ),
         (["--until", "n ==", "train.py"], "'n ==' is no expression: invalid syntax\n"),
         (["--max-runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
-        # Both ways to start a launcher: a search with ranks takes a minute, so that only one of them is run.
+        # Both ways to start a launcher. A search with ranks takes a minute, so one of them is searched, below.
         *(
-            (
-                [*launcher, "--no-python", "train.py"],
-                "--no-python of torchrun starts another program; name the script itself\n",
-            )
+            ([*launcher, "--no-python", "train.py"], "starts another program; name the script itself\n")
             for launcher in (["torchrun"], ["-m", "torch.distributed.run"])
         ),
     ],

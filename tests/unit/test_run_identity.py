@@ -2,8 +2,7 @@
 
 import os
 import shutil
-import subprocess
-import sys
+import signal
 import time
 
 import pytest
@@ -15,30 +14,30 @@ from .log_builder import string
 from .session_builder import META, stored
 
 #: Records a session until it is killed.
-RUN = "import sys, compilediag; compilediag.start(sys.argv[1]); print('begun', flush=True); sys.stdin.read()"
+RUN = "import sys, time, compilediag; compilediag.start(sys.argv[1]); print('begun', flush=True); time.sleep(600)"
 #: What tells a run from others, beside its pid.
 IDENTITY = ("host", "boot_id", "process_start")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(program_server, tmp_path_factory):
     """(the file of a killed run, whose pid a living one seems to have; the file of that living one)."""
     folder, started = tmp_path_factory.mktemp("runs"), []
     for name in ("killed", "alive"):
-        command = [sys.executable, "-c", RUN, folder / name]
-        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        read, write = os.pipe()
+        started.append(program_server.start("-c", RUN, folder / name, stdout=write))
+        os.close(write)
+        with open(read) as output:
+            assert output.readline() == "begun\n"
         time.sleep(0.05)  # Two processes that start in the same clock tick have the same start.
     killed, alive = started
-    assert [process.stdout.readline() for process in started] == ["begun\n"] * 2
     assert [cd.load(folder / name).state for name in ("killed", "alive")] == ["watching"] * 2
-    killed.kill()
-    killed.communicate()
+    os.kill(killed, signal.SIGKILL)
     store = Store.open(folder / "killed", writable=True)
-    store.set_meta(pid=alive.pid)
+    store.set_meta(pid=alive)
     store.close()
     yield folder / "killed", folder / "alive"
-    alive.kill()
-    alive.communicate()
+    os.kill(alive, signal.SIGKILL)
 
 
 @pytest.fixture
