@@ -441,8 +441,7 @@ def test_the_executed_cells_are_tried_in_fresh_processes(run_cell):
         shown = run_cell(f"%%compilewatch try\n{cell}")
         assert shown == f"compilediag: in a fresh process, Cell In[{number}] {message}\n"
     assert NOTHING in run_cell("%%compilewatch try\nimport asyncio\nawait asyncio.sleep(0)\nx = 1")
-    # A cell that was tried was not executed, so it is no part of later trials.
-    assert NOTHING in run_cell("%compilewatch try")
+    # A cell that was tried was not executed, and is no part of the trials below, which would fail as it did.
     assert "NameError" in run_cell("x")
 
     for cell in ["files = !echo one\n!echo two\nassert files", DEFINE, RECORD, "early", "1 / 0", INTERRUPTED, WIDGET]:
