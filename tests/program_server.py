@@ -102,6 +102,7 @@ class ProgramServer:
                     stdout=subprocess.DEVNULL,
                     start_new_session=True,
                     cwd=Path(__file__).resolve().parents[1],
+                    env={**os.environ, "PYTHONUNBUFFERED": ""},  # A fork keeps the streams of the server.
                 )
         return self._connection
 
