@@ -166,6 +166,16 @@ def test_the_keys_of_a_recording_join_what_ids_and_times_join():
     assert session.events.query("compile_id.notna()")["compile_key"].notna().all()
 
 
+def test_a_file_with_a_header_alone_is_refused_in_one_line(tmp_path):
+    """tests/unit/test_wrong_input.py has the other files; for this one `compilediag live --wait` waits."""
+    path = tmp_path / "x.cdiag"
+    path.write_bytes(b"SQLite format 3\0")
+    with pytest.raises(NotASession) as error:
+        load(path)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    assert path.read_bytes() == b"SQLite format 3\0"
+
+
 # Damage
 
 

@@ -79,7 +79,6 @@ WRONG = {
     "page": b"<!DOCTYPE html>\n<p>tlparse\n",
     "empty.cdiag": b"",
     "zeros.cdiag": bytes(8192),
-    "header.cdiag": b"SQLite format 3\0",
     "empty.log": b"",
     "folder": make_folder,
     "folder_of_logs": make_folder_of_other_logs,
