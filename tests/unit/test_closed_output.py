@@ -21,6 +21,7 @@ PRINTING = {
     "plan": ["plan", "run.cdiag"],
     "ranks": ["ranks", "run.cdiag"],
     "diff": ["diff", "run.cdiag", "run.cdiag"],
+    "coldstart": ["coldstart", "run.cdiag", "run.cdiag"],
     "check": ["check", "run.cdiag", "--max-recompiles", "9"],
     "export": ["export", "run.cdiag", "--format", "markdown"],
     "example": ["example", "size_changes"],

@@ -54,6 +54,8 @@ ALLOWED = {
     ("cli/try_process.py", "_find_program", ".compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "EditedSource.compile", "compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "_parse_source", "compile"): PARSE_ONLY,
+    ("recording/startup/sitecustomize.py", "_run_programs_own", ".exec_module"): PROGRAMS_IMPORT,
+    ("recording/startup/sitecustomize.py", "_run_programs_own", "importlib.util.module_from_spec"): PROGRAMS_IMPORT,
     ("trials/trial_process.py", "import_edited.get_edited_code", ".compile"): USERS_SOURCE,
     ("trials/observed_calls.py", "StopRule.__init__", "compile"): UNTIL,
     ("trials/observed_calls.py", "StopRule.ends_before", "eval"): UNTIL,

@@ -28,6 +28,7 @@ COMMAND_LINES = {
     "report": [["FILE", "-o", "OUT"]],
     "ingest": [["FILE", "-o", "OUT"], ["LOG", "FILE", "-o", "OUT"], ["FILE", "-o", "OUT", "--strict", "-j", "2"]],
     "ranks": [["FILE"]],
+    "coldstart": [["FILE", "GOOD"], ["GOOD", "FILE"]],
     "diff": [["FILE", "GOOD"], ["GOOD", "FILE", "--report", "OUT"], ["FILE", "FILE"]],
     "check": [
         ["FILE", "--max-recompiles", "9", "--report", "OUT"],
@@ -195,6 +196,7 @@ FUNCTIONS = {
     "ingest": cd.ingest,
     "ingest of several": lambda path: cd.ingest(["good.log", path]),
     "diff": lambda path: cd.diff("good/run.cdiag", path),
+    "coldstart": lambda path: cd.coldstart("good/run.cdiag", path),
 }
 
 
