@@ -23,22 +23,9 @@ if TYPE_CHECKING:
 
     from compilediag.comparison import coldstart, diff
     from compilediag.session import Session, ingest, last, load
-    from compilediag.watch import current, start, step, stop, watch
+    from compilediag.watch import current, start, stop, watch
 
-__all__ = [
-    "Session",
-    "__version__",
-    "coldstart",
-    "current",
-    "diff",
-    "ingest",
-    "last",
-    "load",
-    "start",
-    "step",
-    "stop",
-    "watch",
-]
+__all__ = ["Session", "__version__", "coldstart", "current", "diff", "ingest", "last", "load", "start", "stop", "watch"]
 
 _HOME = {  # where each lazy name is defined
     "Session": "compilediag.session",
@@ -49,7 +36,6 @@ _HOME = {  # where each lazy name is defined
     "ingest": "compilediag.session",
     "current": "compilediag.watch",
     "start": "compilediag.watch",
-    "step": "compilediag.watch",
     "stop": "compilediag.watch",
     "watch": "compilediag.watch",
 }
