@@ -14,7 +14,7 @@ from .diagnosis.cold_start import ColdCause, ColdStart, Start, compare_starts
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .diagnosis.evidence import get_place
 from .document import Block, Code, Items, Para, Section, shorten_items, to_html, to_text
-from .events import Artifact, Compile
+from .events import Artifact, Compile, RowList
 from .formatting import format_amount, format_function, format_line, format_names, format_seconds
 from .session import Session, load_any
 
@@ -133,7 +133,7 @@ def _count_processes(session: Session) -> int:
     return len({(row.rank, row.pid) for row in session.data.rows(Compile)})
 
 
-NO_LOOKUPS = "no cache of compiled graphs was asked, or its look-ups were not collected"
+NO_LOOKUPS = "no lookups in caches of compiled graphs were recorded"
 #: Folders in a folder of Inductor's caches, whose entries are folders in folders: `fxgraph/ab/<key>/`.
 GRAPH_FOLDERS = ("fxgraph", "aotautograd")
 
@@ -158,9 +158,13 @@ class ColdStartReport:
     """What `coldstart` found: `causes`, the most expensive first, each with its compiles and their seconds."""
 
     def __init__(self, good: Start, bad: Start):
-        self._good, self._bad = good, bad
+        self._seconds = good.seconds, bad.seconds
         self._found: ColdStart = compare_starts(good, bad)
-        self.causes: tuple[ColdCause, ...] = self._found.causes
+
+    @property
+    def causes(self) -> tuple[ColdCause, ...]:
+        """Why graphs came from no cache, the most expensive cause first."""
+        return self._found.causes
 
     def __repr__(self) -> str:
         return f"<compilediag cold start: {format_amount(len(self.causes), 'cause')}>"
@@ -176,16 +180,16 @@ class ColdStartReport:
         return f"{to_text(self._describe())}\n"
 
     def _describe(self) -> Section:
-        (before, after), served = self._found.seconds, self._found.served
+        (before, after), served = self._seconds, self._found.served
         cold = sum(cause.graphs for cause in self.causes)
         took = f"compiling took {format_seconds(after)}"
-        took += "" if before is None else f", before {format_seconds(before)}"
+        took += "" if before is None else f" instead of {format_seconds(before)}"
         graphs = f"{cold} of {format_amount(cold + served, 'graph')} came from no cache"
         differs = "; ".join(self._found.environment)
         return Section(
             Section(
                 Para(f"compilediag: {took}; {graphs if cold + served else NO_LOOKUPS}", strong=True),
-                *([f"Around the program differs: {differs}."] if differs else []),
+                *([f"The environment differs: {differs}."] if differs else []),
             ),
             Items([_describe_cause(cause) for cause in self.causes], "numbered"),
         )
@@ -199,16 +203,16 @@ def _describe_cause(cause: ColdCause) -> list[Block]:
     blocks += [format_names([*functions], SHOWN_FUNCTIONS)] if functions else []
     blocks += [Items([[format_line(text, 200)] for text in cause.changes[:SHOWN]], "plain")] if cause.changes else []
     if cause.others:
-        blocks.append(f"Also differs, which may follow from it: {format_names(cause.others, SHOWN_FUNCTIONS)}.")
+        blocks.append(f"Other differences, which may be consequences: {format_names(cause.others, SHOWN_FUNCTIONS)}.")
     if cause.follows:
         missed = [format_amount(n, f"miss in {name}", f"misses in {name}") for name, n in cause.follows.items()]
-        blocks.append(f"From it follow {', '.join(missed)}.")
+        blocks.append(f"This also caused {', '.join(missed)}.")
     return [*blocks, cause.advice]
 
 
 def _open_start(start: Session | str | os.PathLike[str], may_be_folder: bool = False) -> Start:
     if may_be_folder and not isinstance(start, Session) and (names := _list_entries(Path(start))):
-        return Start(None, names=names)
+        return Start(RowList(()), names=names)
     data = (start if isinstance(start, Session) else load_any(start)).data
     with data.settled():
         return Start(data, data.meta, read_keys(_read_texts(data)))

@@ -137,8 +137,8 @@ class DiffCommand:
 class ColdstartCommand:
     """Say why a start compiled what an earlier one found in its caches: the first difference, and what it cost.
 
-    Record both starts in full detail, or with TORCH_TRACE. Of GOOD, the folder of its caches is enough to tell entries
-    that were not copied from those that were made for something else.
+    Record both starts in full detail, or with TORCH_TRACE. GOOD can also be the folder of its caches, which shows only
+    whether an entry is there.
 
       compilediag run --save warm.cdiag serve.py    # in the container that starts fast
       compilediag run --save cold.cdiag serve.py    # in the one that does not

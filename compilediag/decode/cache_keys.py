@@ -218,11 +218,16 @@ def measure_distance(then: Components, now: Components) -> float:
 
 def describe_differences(then: Components, now: Components) -> list[str]:
     """Return the differences between two keys, the causes first."""
-    then = _align_inputs(then, now)
-    names = sorted(_find_differing(then, now), key=_find_place)
-    texts = [text for name in names for text in _describe_difference(name, then.get(name), now.get(name), names)]
+    texts = [text for texts in _describe_each(then, now).values() for text in texts]
     more = len(texts) - MAX_DIFFERENCES
     return texts if more <= 0 else [*texts[:MAX_DIFFERENCES], f"and {more} more"]
+
+
+def _describe_each(then: Components, now: Components) -> dict[str, list[str]]:
+    """The components that differ, the causes first -> how, in words."""
+    then = _align_inputs(then, now)
+    names = sorted(_find_differing(then, now), key=_find_place)
+    return {name: _describe_difference(name, then.get(name), now.get(name), names) for name in names}
 
 
 def _find_differing(then: Components, now: Components) -> list[str]:
@@ -394,10 +399,7 @@ class CacheKey:
 
     def find_changes(self, earlier: CacheKey) -> dict[str, list[str]]:
         """How this key differs from an earlier one: the components that differ, the causes first, each in words."""
-        now = {**self.own, **self.settings}
-        then = _align_inputs({**earlier.own, **earlier.settings}, now)
-        names = sorted(_find_differing(then, now), key=_find_place)
-        changes = {name: _describe_difference(name, then.get(name), now.get(name), names) for name in names}
+        changes = _describe_each({**earlier.own, **earlier.settings}, {**self.own, **self.settings})
         # The text of code is left out of keys that are read from a session.
         return {name: [f"{name}: other code"] if name.startswith(CODE) else texts for name, texts in changes.items()}
 
@@ -566,7 +568,7 @@ class KeyTexts:
             if len(self._written) >= MAX_SETTINGS:
                 self._written.clear()
             text = json.dumps(key.settings)
-            known = self._written[id(key.settings)] = key.settings, hashlib.md5(text.encode()).hexdigest()
+            known = self._written[id(key.settings)] = key.settings, _digest(text)
             yield SETTINGS, text
         own = {n: (c.digest, "" if c.digest and n.startswith(CODE) else c.text) for n, c in key.own.items()}
         yield KEY, json.dumps({"key": key.key, "settings": known[1], "components": own})
@@ -580,7 +582,7 @@ def read_keys(artifacts: Iterable[tuple[str, str]]) -> dict[str, CacheKey]:
         try:
             found = json.loads(text)
             if name == SETTINGS:
-                settings[hashlib.md5(text.encode()).hexdigest()] = _read_components(found)
+                settings[_digest(text)] = _read_components(found)
             elif name == KEY:
                 own = _read_components(found["components"])
                 keys[found["key"]] = CacheKey(found["key"], own, settings.get(found["settings"], {}))
@@ -589,6 +591,10 @@ def read_keys(artifacts: Iterable[tuple[str, str]]) -> dict[str, CacheKey]:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
     return keys
+
+
+def _digest(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _read_components(found: Mapping[str, Sequence[str]]) -> Components:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..decode.cache_keys import CODE, CacheKey
 from ..events import COMPILE_CACHES, CacheLookup, Compile, Rows, VllmConfig
 from .evidence import group_by, sum_seconds
-from .rules.caches import advise_bypass
+from .rules.caches import MISSES, advise_bypass
 
 
 class Factor(NamedTuple):
@@ -63,7 +63,7 @@ INPUTS = Factor(
 )
 OTHER = Factor("other", "another part of the key", "Make this part the same in both starts.")
 FACTORS = (TORCH, DEVICE, SETTING, CODE_CHANGED, INPUTS, OTHER)
-BYPASSED = Factor("bypassed", "the cache was not asked", "session.findings() of this start says what to change.")
+BYPASSED = Factor("bypassed", "the cache was bypassed", "session.findings() of this start says what to change.")
 GUARDED = Factor(
     "guarded",
     "an entry was there, but its guards failed",
@@ -86,14 +86,20 @@ ENVIRONMENT = ("torch_version", "triton_version", "python_version", "platform", 
 
 @dataclass(frozen=True)
 class Start:
-    """A start of the program: its rows, facts and cache keys by name. `names` are keys that are known by name alone:
-    a folder of caches has the keys of its entries.
+    """A start of the program: its rows, facts and cache keys by name.
+
+    `names` are the keys of the entries in a folder of caches, which has nothing else of a start.
     """
 
-    rows: Rows | None
+    rows: Rows
     meta: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, CacheKey] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it compiled, in s; None if that is not known."""
+        return None if self.names else sum_seconds(row.duration_s for row in self.rows.rows(Compile))
 
 
 @dataclass(frozen=True)
@@ -121,123 +127,118 @@ class ColdCause:
 
 @dataclass(frozen=True)
 class ColdStart:
-    """`causes`: the most expensive first. `served`: graphs of the bad start that came from a cache. `seconds` that the
-    two starts compiled; None if not recorded. `environment`: what differs around the program, as `name: good -> bad`.
+    """`causes`: the most expensive first. `served`: how many graphs of the bad start came from a cache.
+
+    `environment`: what differs around the program, as `name: good -> bad`.
     """
 
     causes: tuple[ColdCause, ...]
     served: int
-    seconds: tuple[float | None, float | None]
     environment: tuple[str, ...]
 
 
 def compare_starts(good: Start, bad: Start) -> ColdStart:
     """Explain each compile of the bad start that no cache of compiled graphs served."""
-    rows = bad.rows.rows(CacheLookup) if bad.rows is not None else ()
-    compiles = {row.compile_key: row for row in (bad.rows.rows(Compile) if bad.rows is not None else ())}
-    by_compile = group_by((row for row in rows if row.action == "look_up"), lambda row: row.compile_key)
-    verdicts: dict[tuple[Factor, tuple[str, ...]], list[_Verdict]] = {}
-    served = 0
-    for compile_key, lookups in by_compile.items():
+    compare, served = _Comparison(good, bad), 0
+    by_compile = group_by(_list_lookups(bad), lambda row: row.compile_key)
+    found: dict[tuple[Factor, tuple[str, ...]], list[tuple[_Blame, Sequence[CacheLookup]]]] = {}
+    for lookups in by_compile.values():
         asked = [row for row in lookups if row.cache in COMPILE_CACHES]
-        if not asked:
-            continue
-        if asked[-1].outcome == "hit":
+        if asked and asked[-1].outcome == "hit":
             served += 1
-            continue
-        # A look-up in AOTAutograd's cache that misses is followed by one in Inductor's, whose entry is the larger part.
-        verdict = _judge(good, bad, asked[-1], compiles.get(compile_key), lookups)
-        verdicts.setdefault((verdict.factor, verdict.changes), []).append(verdict)
-    causes = [_make_cause(factor, changes, found) for (factor, changes), found in verdicts.items()]
+        elif asked:
+            # A miss in AOTAutograd's cache is followed by a look-up in Inductor's, whose entry is the larger part.
+            blame = compare.blame(asked[-1])
+            found.setdefault((blame.factor, blame.changes), []).append((blame, lookups))
+    compiles = {row.compile_key: row for row in bad.rows.rows(Compile)}
+    causes = [_make_cause(group, compiles) for group in found.values()]
     return ColdStart(
         tuple(sorted(causes, key=lambda cause: (-cause.seconds, -cause.graphs))),
         served,
-        (_sum_seconds(good), _sum_seconds(bad)),
-        (*_compare_environment(good.meta, bad.meta), *_compare_vllm(good, bad)),
+        (*compare.environment.values(), *_compare_vllm(good, bad)),
     )
 
 
-class _Verdict(NamedTuple):
+def _list_lookups(start: Start) -> list[CacheLookup]:
+    return [row for row in start.rows.rows(CacheLookup) if row.action == "look_up"]
+
+
+class _Blame(NamedTuple):
+    """Why one look-up gave nothing; see `ColdCause`."""
+
     factor: Factor
-    changes: tuple[str, ...]
-    others: tuple[str, ...]
-    compile: Compile | None
-    lookups: Sequence[CacheLookup]
+    changes: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
-def _judge(
-    good: Start, bad: Start, row: CacheLookup, compile: Compile | None, lookups: Sequence[CacheLookup]
-) -> _Verdict:
-    def blame(factor: Factor, changes: Sequence[str] = (), others: Sequence[str] = ()) -> _Verdict:
-        return _Verdict(factor, tuple(changes), tuple(others), compile, lookups)
+class _Comparison:
+    """Compares the keys of two starts. `environment`: what differs around the program."""
 
-    if row.outcome == "guard_miss":
-        return blame(GUARDED, [row.guard] if row.guard else [])
-    if row.outcome != "miss":
-        return blame(BYPASSED, [row.reason] if row.reason else [])
-    if row.key in good.names or row.key in good.keys:
-        return blame(ABSENT)
-    candidates = [good.keys[key] for key in _list_keys(good, row) if key in good.keys]
-    own = bad.keys.get(row.key or "")
-    if own is None or not candidates:
-        return blame(NEW if good.rows is not None and not _list_keys(good, row) else UNKNOWN)
-    nearest = min(candidates, key=own.distance)
-    # Logs of some versions of torch lack the version among the parts of their keys.
-    version = [text for text in _compare_environment(good.meta, bad.meta) if text.startswith("torch_version")]
-    differences = {**own.find_changes(nearest), **({"torch_version": version} if version else {})}
-    if not differences:
-        return blame(OTHER)
-    first = min((_find_factor(name) for name in differences), key=FACTORS.index)
-    return blame(
-        first,
-        [text for name, texts in differences.items() if _find_factor(name) is first for text in texts],
-        [name for name in differences if _find_factor(name) is not first],
-    )
+    def __init__(self, good: Start, bad: Start):
+        self._good, self._bad = good, bad
+        #: The keys of the good start, by cache and function.
+        self._keys = group_by(_list_lookups(good), lambda row: (row.cache, row.function))
+        known = [name for name in ENVIRONMENT if None not in (good.meta.get(name), bad.meta.get(name))]
+        changed = {name: (good.meta[name], bad.meta[name]) for name in known if good.meta[name] != bad.meta[name]}
+        self.environment = {name: f"{name}: {old} -> {new}" for name, (old, new) in changed.items()}
 
+    def blame(self, row: CacheLookup) -> _Blame:
+        """What kept a look-up of the bad start from being a hit."""
+        if row.outcome == "guard_miss":
+            return _Blame(GUARDED, (row.guard,) if row.guard else ())
+        if row.outcome != "miss":
+            return _Blame(BYPASSED, (row.reason,) if row.reason else ())
+        if row.key in self._good.names or row.key in self._good.keys:
+            return _Blame(ABSENT)
+        same = self._keys.get((row.cache, row.function), ())
+        candidates = [key for name in {other.key or "" for other in same} if (key := self._good.keys.get(name))]
+        own = self._bad.keys.get(row.key or "")
+        if own is None or not candidates:
+            return _Blame(UNKNOWN if same or self._good.names else NEW)
+        return self._blame_key(own, min(candidates, key=lambda key: (own.distance(key), key.key)))
 
-def _list_keys(start: Start, row: CacheLookup) -> list[str]:
-    """The keys of the same function in the same cache."""
-    rows = start.rows.rows(CacheLookup) if start.rows is not None else ()
-    wanted = (row.cache, row.function)
-    return list(dict.fromkeys(other.key for other in rows if other.key and (other.cache, other.function) == wanted))
+    def _blame_key(self, own: CacheKey, nearest: CacheKey) -> _Blame:
+        differences = own.find_changes(nearest)
+        if version := self.environment.get("torch_version"):
+            differences["torch_version"] = [version]  # Logs of some versions of torch have no such part of a key.
+        factors = {name: _find_factor(name) for name in differences}
+        first = min(factors.values(), key=FACTORS.index, default=OTHER)
+        return _Blame(
+            first,
+            tuple(text for name, texts in differences.items() if factors[name] is first for text in texts),
+            tuple(name for name in differences if factors[name] is not first),
+        )
 
 
 def _find_factor(component: str) -> Factor:
     return next((factor for factor in FACTORS if component.startswith(factor.components)), OTHER)
 
 
-def _make_cause(factor: Factor, changes: tuple[str, ...], found: Sequence[_Verdict]) -> ColdCause:
-    compiles = tuple(verdict.compile for verdict in found if verdict.compile is not None)
-    missed = (row for verdict in found for row in verdict.lookups if row.outcome in ("miss", "guard_miss"))
+def _make_cause(
+    found: Sequence[tuple[_Blame, Sequence[CacheLookup]]], compiles: Mapping[str | None, Compile]
+) -> ColdCause:
+    """The cause of graphs whose look-ups have the same factor and changes."""
+    own = [compiles[rows[0].compile_key] for _, rows in found if rows[0].compile_key in compiles]
+    missed = (row for _, rows in found for row in rows if row.outcome in MISSES)
     return ColdCause(
-        factor,
-        changes,
+        found[0][0].factor,
+        found[0][0].changes,
         len(found),
-        tuple(sorted(compiles, key=lambda row: -(row.duration_s or 0))),
-        sum_seconds(row.duration_s for row in compiles),
-        tuple(dict.fromkeys(name for verdict in found for name in verdict.others)),
+        tuple(sorted(own, key=lambda row: -(row.duration_s or 0))),
+        sum_seconds(row.duration_s for row in own),
+        tuple(dict.fromkeys(name for blame, _ in found for name in blame.others)),
         Counter(row.cache or "?" for row in missed if row.cache not in COMPILE_CACHES),
     )
 
 
-def _compare_environment(good: Mapping[str, Any], bad: Mapping[str, Any]) -> list[str]:
-    known = [name for name in ENVIRONMENT if good.get(name) is not None and bad.get(name) is not None]
-    return [f"{name}: {good[name]} -> {bad[name]}" for name in known if good[name] != bad[name]]
-
-
 def _compare_vllm(good: Start, bad: Start) -> list[str]:
     """How vLLM's own configuration differs, from which it makes the name of its cache."""
-    if good.rows is None or bad.rows is None:
-        return []
-    before, after = ({row.part: row for row in start.rows.rows(VllmConfig)} for start in (good, bad) if start.rows)
+    before, after = ({row.part: row for row in start.rows.rows(VllmConfig)} for start in (good, bad))
     names = [each.name for each in fields(VllmConfig) if each.metadata and each.name not in ("part", "origin")]
     return [
         f"vLLM's {name} of {part}: {old} -> {new}"
-        for part in before.keys() & after.keys()
+        for part in before
+        if part in after
         for name in names
         if (old := getattr(before[part], name)) != (new := getattr(after[part], name))
     ]
-
-
-def _sum_seconds(start: Start) -> float | None:
-    return None if start.rows is None else sum_seconds(row.duration_s for row in start.rows.rows(Compile))

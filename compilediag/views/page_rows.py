@@ -309,12 +309,12 @@ class PageRows:
             news.rows[kind.table] = rows
 
     def _take_events(self, kind: type[Event], news: News) -> list[Any]:
-        new = self._data.rows(kind)[self._read[kind] :]
+        new: Sequence[Any] = self._data.rows(kind)[self._read[kind] :]
         self._read[kind] += len(new)
-        # The parts of cache keys are for `coldstart`; the differences are in the rows of look-ups.
-        events = self._redact(
-            [event for event in new if not isinstance(event, Artifact) or event.name not in KEY_TEXTS]
-        )
+        if kind is Artifact:
+            # The parts of cache keys are for `coldstart`; the differences are in the rows of look-ups.
+            new = [event for event in new if event.name not in KEY_TEXTS]
+        events = self._redact(new)
         news.events += events
         return events
 

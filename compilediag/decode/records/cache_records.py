@@ -326,7 +326,7 @@ class LoggedLookups:
         if row is not None:
             if row.outcome != "disabled" and len(self._announced) < MAX_WAITING:
                 self._announced[_identify(row)] += 1
-            yield self._history.compare(row, arguments.get("components") or ())[0]
+            yield self._compare(row, arguments)
 
     def decode_artifact(
         self, name: str, record: Record, attempt: CompileAttempt, time_ns: int
@@ -368,7 +368,11 @@ class LoggedLookups:
 
     def _close(self, attempt: CompileAttempt, outcome: str) -> CacheLookup:
         row, components = self._open.pop(attempt)
-        return self._history.compare(dataclasses.replace(row, outcome=outcome), components)[0]
+        return self._compare(dataclasses.replace(row, outcome=outcome), {"components": components})
+
+    def _compare(self, row: CacheLookup, fields: Mapping[str, Any]) -> CacheLookup:
+        """The lookup with the nearest earlier key. The parts of its own key are in the artifact that torch logs."""
+        return self._history.compare(row, fields.get("components") or ())[0]
 
     def _decode_lookup(
         self, found: re.Match[str], fields: Mapping[str, Any], attempt: CompileAttempt, time_ns: int
@@ -385,7 +389,7 @@ class LoggedLookups:
             row = dataclasses.replace(row, reason=BUNDLED)
         elif self._was_announced(_identify(row)):
             return
-        yield self._history.compare(row, fields.get("components") or ())[0]
+        yield self._compare(row, fields)
 
     def _open_lookup(
         self, cache: str, arguments: Mapping[str, Any], attempt: CompileAttempt, time_ns: int
