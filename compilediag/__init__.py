@@ -23,9 +23,22 @@ if TYPE_CHECKING:
 
     from compilediag.comparison import coldstart, diff
     from compilediag.session import Session, ingest, last, load
-    from compilediag.watch import current, start, stop, watch
+    from compilediag.watch import current, start, step, stop, watch
 
-__all__ = ["Session", "__version__", "coldstart", "current", "diff", "ingest", "last", "load", "start", "stop", "watch"]
+__all__ = [
+    "Session",
+    "__version__",
+    "coldstart",
+    "current",
+    "diff",
+    "ingest",
+    "last",
+    "load",
+    "start",
+    "step",
+    "stop",
+    "watch",
+]
 
 _HOME = {  # where each lazy name is defined
     "Session": "compilediag.session",
@@ -36,6 +49,7 @@ _HOME = {  # where each lazy name is defined
     "ingest": "compilediag.session",
     "current": "compilediag.watch",
     "start": "compilediag.watch",
+    "step": "compilediag.watch",
     "stop": "compilediag.watch",
     "watch": "compilediag.watch",
 }

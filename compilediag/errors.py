@@ -22,6 +22,12 @@ class CompilediagError(Exception):
         super().__init__(escape_controls(message))
 
 
+class CompiledAfterWarmup(RuntimeError):
+    """torch was about to compile after `session.end_warmup("raise")`; the message has the function, the guard and its
+    values. It is raised in the caller, before the compile: the function did not run, and nothing was compiled.
+    """
+
+
 class NotASession(CompilediagError):
     """A file is not a compilediag session, it is damaged, or an older compilediag wrote it."""
 

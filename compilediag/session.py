@@ -283,6 +283,20 @@ class Session(TableProperties):
         failed = [(p.subject, "failed", p.reason, "errors", None, p.failures, None) for p in list_failed()]
         return rows + [dict(zip(names, row, strict=True)) for row in failed]
 
+    def end_warmup(self, on_compile: str = "count") -> None:
+        """The program is warm: what compiles from here on is a row of `incidents`.
+
+        Called again, it only changes what happens at an incident.
+
+        Args:
+            on_compile: "count" records it, "warn" also logs one line with the function, the change and the step,
+                "raise" raises `CompiledAfterWarmup` in the caller, before torch compiles.
+
+        Raises:
+            CompilediagError: this process does not record the session, or this torch can't raise before it compiles.
+        """
+        self.data.end_warmup(on_compile)
+
     def flush(self) -> None:
         """Write everything that this process has recorded so far to the file."""
         self.data.flush()
@@ -350,6 +364,16 @@ class Session(TableProperties):
         from .diagnosis import break_even
 
         return break_even(self.data)
+
+    @property
+    def incidents(self) -> pd.DataFrame:
+        """One row per compile, capture, tuning or cache miss after the warm-up ended (`docs/tables.md`): when it was,
+        why, and the inputs to add to the warm-up. Rows with `part_of` belong to a compile that has a row itself.
+        """
+        from .diagnosis.incidents import make_incident_frame
+
+        with self.settled():
+            return make_incident_frame(self.data)
 
     def what_if(self, finding: Finding, buckets: Sequence[int] | None = None) -> WhatIf | None:
         """Count the compiles that the recorded calls would have needed with other settings, without running anything.

@@ -7,14 +7,27 @@ with the outermost one. Hooks go in when it begins and come out when it ends.
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 from collections.abc import Sequence
+from typing import Any
 
+from .console import Console, ConsoleLine, IncidentWarnings
 from .errors import CompilediagError
-from .recording.active_recording import DETAILS, ActiveRecording, begin, end, end_all, find_current, notice
+from .recording.active_recording import (
+    DETAILS,
+    ActiveRecording,
+    WarmupOptions,
+    begin,
+    end,
+    end_all,
+    find_current,
+    notice,
+)
+from .recording.listeners import listen
 from .session import Session
 
-__all__ = ["DETAILS", "current", "notice", "start", "stop", "stop_all", "watch"]
+__all__ = ["DETAILS", "current", "listen", "notice", "start", "step", "stop", "stop_all", "watch"]
 
 
 def watch(
@@ -23,6 +36,9 @@ def watch(
     replays: bool = False,
     calls: bool = False,
     my_code: Sequence[str] = (),
+    warmup_steps: int | None = None,
+    on_compile: str = "count",
+    console: Console = False,
 ) -> Watch:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
@@ -39,11 +55,15 @@ def watch(
         calls: also count and time the calls of compiled functions, which adds 2 to 5 µs to each. Python 3.12 or later.
         my_code: folders, files and names of modules that are your own code; findings name its lines. By default all
             code outside of torch, Python's standard library and installed packages.
+        warmup_steps: so many calls of `step` are warm-up; the next one ends it, as `session.end_warmup` does.
+        on_compile: what happens when something compiles after these steps: "count", "warn" or "raise".
+        console: show a line on stderr while something compiles for more than a second; it ends with the seconds.
+            Nothing is shown if stderr is not a terminal, unless it is "always".
 
     Raises:
-        CompilediagError: no session can be at the path, the detail is unknown or torch can't be imported.
+        CompilediagError: no session can be at the path, an option is unknown or torch can't be imported.
     """
-    return Watch(path, detail, replays, calls, my_code)
+    return Watch(path, detail, replays, calls, my_code, warmup_steps, on_compile, console)
 
 
 class Watch(contextlib.ContextDecorator):
@@ -52,10 +72,8 @@ class Watch(contextlib.ContextDecorator):
     #: What names this watch among those that run; None when it has ended.
     _level: object | None = None
 
-    def __init__(
-        self, path: str | os.PathLike[str] | None, detail: str, replays: bool, calls: bool, my_code: Sequence[str]
-    ):
-        self._options = (path, detail, replays, calls, my_code)
+    def __init__(self, *options: Any):
+        self._options = options
 
     def _recreate_cm(self) -> Watch:
         return Watch(*self._options)  # A decorated function may call itself.
@@ -94,9 +112,12 @@ def start(
     replays: bool = False,
     calls: bool = False,
     my_code: Sequence[str] = (),
+    warmup_steps: int | None = None,
+    on_compile: str = "count",
+    console: Console = False,
 ) -> Session:
     """Begin to record, as `watch` does. If a recording runs, its session is given and one more `stop()` is needed."""
-    return _start(object(), path, detail, replays, calls, my_code)
+    return _start(object(), path, detail, replays, calls, my_code, warmup_steps, on_compile, console)
 
 
 def _start(
@@ -106,14 +127,33 @@ def _start(
     replays: bool,
     calls: bool,
     my_code: Sequence[str],
+    warmup_steps: int | None,
+    on_compile: str,
+    console: Console,
 ) -> Session:
     """Begin to record. Whatever ends this early, Ctrl-C included, nothing of it stays."""
     try:
         asked_for = [name for name, is_asked in (("replays", replays), ("calls", calls)) if is_asked]
-        return _session_of(begin(path, detail, asked_for, my_code, level))
+        warmup = WarmupOptions(warmup_steps, on_compile)
+        told = (IncidentWarnings(), *((ConsoleLine(console == "always"),) if console else ()))
+        return _session_of(begin(path, detail, asked_for, my_code, level, warmup, told))
     except BaseException:
         end(level)
         raise
+
+
+def step(n: int | None = None) -> None:
+    """The program begins a step: of a training, a request of a server. What is recorded from here on has its number.
+
+    Call it at the beginning of each step, outside of compiled functions. Without a watch it does nothing. Steps are
+    those of the process, whatever the thread.
+
+    Args:
+        n: number of the step; by default the one after the last, counted from 0.
+    """
+    running = find_current()
+    if running is not None:
+        running.begin_step(None if n is None else operator.index(n))
 
 
 def stop() -> Session | None:

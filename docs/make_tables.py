@@ -1,6 +1,7 @@
 """Writes docs/tables.md to stdout, from what the code itself declares: `make docs`."""
 
 from compilediag import events
+from compilediag.diagnosis import incidents
 from compilediag.diagnosis.rules import break_even
 from compilediag.storage import tables
 
@@ -23,6 +24,8 @@ def main() -> None:
         own = {column: spec for column, spec in tables.frame_columns(name).items() if column in events.columns(kind)}
         section(name, f"kind `{kind.kind}`", own)
     print(f"\n## `break_even()`: one row per compiled entry, from `compiles` and `calls`\n\n{rows(break_even.COLUMNS)}")
+    print(f"\n## `incidents`: what compiled after the warm-up, from the other tables\n\n{rows(incidents.COLUMNS)}")
+    named("Incidents", "kind", incidents.KINDS)
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)
     named("Cache actions", "action", events.CACHE_ACTIONS)

@@ -17,10 +17,11 @@ from compilediag.views.live_status import (
     answer_hung_or_compiling,
     describe_activity,
     describe_recompile,
+    describe_warmup,
 )
 
 #: Rows that the other parts of the screen take; the table of processes gets the rest.
-OTHER_ROWS = 20
+OTHER_ROWS = 21
 MIN_PROCESSES = 4
 #: Below so many columns the table of processes has fewer.
 NARROW = 90
@@ -55,6 +56,8 @@ def draw_job(job: JobStatus, max_processes: int, width: int) -> RenderableType:
         _draw_processes(job, max_processes, width < NARROW),
         _make_text(answer_hung_or_compiling(job), "bold"),
     ]
+    if text := describe_warmup(job):
+        parts.append(_make_text(text))
     if job.recompiles:
         parts += ["", _draw_recompiles(job)]
     parts += ["", *_draw_plan(job)]

@@ -52,6 +52,27 @@ class RunCommand:
             help="a folder, file or module that is your own code; can be repeated "
             "(default: all code but torch, the standard library and installed packages)",
         )
+        parser.add_argument(
+            "--warmup-steps", metavar="N", type=int, help="after N calls of cd.step(), nothing should compile any more"
+        )
+        parser.add_argument(
+            "--on-compile",
+            choices=("count", "warn", "raise"),
+            default="count",
+            help="what happens if something compiles after the warm-up (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--console",
+            action="store_true",
+            help="show a line in the terminal while something compiles, which ends with its seconds",
+        )
+        parser.add_argument(
+            "--console-always",
+            dest="console",
+            action="store_const",
+            const="always",
+            help="the same, also if stderr is a file or a pipe",
+        )
         parser.add_argument("--redact", action="store_true", help="leave code, values and paths out of the report")
         parser.add_argument("--quiet", action="store_true", help="print neither the summary nor the last line")
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
@@ -76,7 +97,8 @@ class RunCommand:
 
         program.set_arguments(args.args)
         announce_program(args.script, args.script if args.is_module else None, args.args)
-        session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
+        watched = (args.detail, args.replays, args.calls, args.my_code)
+        session = start(args.save, *watched, args.warmup_steps, args.on_compile, args.console)
         if not args.save and not sources.rank():
             keep_if_killed(session)
         record_children(args.save if in_folder else str(session.path), session.meta)

@@ -297,9 +297,11 @@ class CheckCommand:
 
       compilediag check --max-recompiles 0 train.py --steps 20
       compilediag check run.cdiag --max-compile-s 60
+      compilediag check run.cdiag --max-after-warmup 0
 
     Exit code 1 if a limit is exceeded, or if nothing was compiled, so that the limits can't be checked; 2 if PATH is
-    none of these. If the script fails, its exit code is returned.
+    none of these, or if the warm-up never ended and --max-after-warmup is given. If the script fails, its exit code is
+    returned.
     """
 
     name = "check"
@@ -313,6 +315,9 @@ class CheckCommand:
         parser.add_argument("--max-recompiles", type=int, metavar="N", help="most recompiles allowed")
         parser.add_argument("--max-compile-s", type=float, metavar="S", help="most seconds of compile time allowed")
         parser.add_argument("--max-graph-breaks", type=int, metavar="N", help="most graph breaks allowed")
+        parser.add_argument(
+            "--max-after-warmup", type=int, metavar="N", help="most compiles allowed after the warm-up has ended"
+        )
         parser.add_argument("--no-silent-eager", action="store_true", help="fail if a function falls back to eager")
         parser.add_argument(
             "--baseline",
@@ -322,7 +327,7 @@ class CheckCommand:
         parser.add_argument("--report", metavar="OUT.html", help="write the report, whether or not the check fails")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.diagnosis.gate import Limits, check
+        from compilediag.diagnosis.gate import Limits, check, explain_no_warmup
         from compilediag.logs.inputs import InputKind, check_input
         from compilediag.session import ingest, load_any
         from compilediag.views.totals import compute_totals, describe_totals
@@ -331,7 +336,7 @@ class CheckCommand:
         is_script = found.kind is InputKind.SCRIPT
         if not is_script:
             self._read_rest(args)
-        names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")
+        names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "max_after_warmup", "no_silent_eager")
         baseline = None if args.baseline is None else load_any(args.baseline).data
         limits = Limits(**{name: getattr(args, name) for name in names}, baseline=baseline)
         if limits == Limits():
@@ -345,6 +350,9 @@ class CheckCommand:
                 session = ingest([args.path, *args.args]) if args.args else load_any(args.path)
             if args.report:
                 print_written(session.report(args.report))
+            missing = explain_no_warmup(session.data, limits)
+            if missing is not None and not code:
+                raise CompilediagError(f"{args.path}: {missing}")
             broken = check(session.data, limits)
             totals = describe_totals(compute_totals(session.data))
             print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")

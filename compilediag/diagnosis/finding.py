@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..document import Block, Code, CodeBlock, Items, Lines, Para, Place, shorten_items, to_html
-from ..formatting import format_line, format_place
+from ..formatting import format_line, format_names, format_place, parse_resumed
 from .change import CodeChange, Settings
 
 SEVERITIES = ("high", "medium", "low")
 
 #: Characters of a title, and findings that a notebook shows of a list.
 MAX_TITLE, MAX_SHOWN = 500, 100
+
+#: Parts of a file's path that a fingerprint has, and steps that are listed one by one.
+FILE_PARTS, MAX_STEPS = 2, 3
 
 #: A cause has the first of these severities whose seconds or number it reaches: (severity, s lost, occurrences).
 THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
@@ -34,7 +40,8 @@ class Finding:
     `places` are all functions that it affected, as (function, file, line); `function`, `file` and `line` are the first
     of them. `evidence` holds event ids, oldest first. `details` holds what was seen, in order of appearance (old value
     first). `cost` is what following the suggestion costs. `changes` are the ways to follow it, the preferred one
-    first. `fix` is the configuration of the first of them that needs no edit, or None:
+    first. `steps` are the program's own steps in which it happened (`compilediag.step`). `fix` is the configuration of
+    the first of them that needs no edit, or None:
 
     - "dynamic_sources", "unbacked_sources": of `torch.compiler.config`,
     - "use_duck_shape": of `torch.fx.experimental._config`,
@@ -66,6 +73,14 @@ class Finding:
     what_changed: str | None = None
     changes: tuple[CodeChange, ...] = field(default=())
     is_expected: bool = False
+    steps: tuple[int, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same cause in other sessions: on other ranks and machines, after edits elsewhere in the
+        file, and in other versions of torch. It has no values and no line numbers.
+        """
+        return make_fingerprint(self.rule, self.function, self.file, self.source or self.user_code, self.kind)
 
     @property
     def seconds_recoverable(self) -> float:
@@ -87,6 +102,17 @@ class FindingList(list[Finding]):
         return to_html(shorten_items(items, MAX_SHOWN))
 
 
+def make_fingerprint(
+    rule: str, function: str | None, file: str | None, expression: str | None = None, kind: str | None = None
+) -> str:
+    """A digest that names a cause: its rule, function, the last parts of the file, the value and the kind of guard."""
+    resumed = parse_resumed(function)
+    tail = "/".join(re.split(r"[\\/]", file or "")[-FILE_PARTS:])
+    parts = (rule, resumed[0] if resumed else function, tail, expression, kind)
+    text = "\0".join(part or "" for part in parts)
+    return f"f-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:10]}"
+
+
 def describe_finding(finding: Finding) -> list[Block]:
     """What a finding says: its title, the user's line, the advice, and the change if a program can make it."""
     change = [CodeBlock(finding.changes[0].code)] if finding.changes and finding.changes[0].can_be_applied else []
@@ -96,12 +122,26 @@ def describe_finding(finding: Finding) -> list[Block]:
 
 def locate_finding(finding: Finding) -> list[Block]:
     """The user's line that made the guard, or that calls it. The title of a graph break already has the place."""
+    steps = [Para(format_steps(finding.steps))] if finding.steps else []
     if finding.user_code:
         place = format_place(finding.user_file, finding.user_line)
         code = Code(format_line(finding.user_code))
-        return [Para("at ", Place(place), ": ", code) if place else Para(code)]
+        return [Para("at ", Place(place), ": ", code) if place else Para(code), *steps]
     call = format_place(finding.call_file, finding.call_line)
-    return [Para("called at ", Place(call))] if call and finding.source is None and finding.user_line is None else []
+    is_known = call and finding.source is None and finding.user_line is None
+    return [*([Para("called at ", Place(call))] if is_known else []), *steps]
+
+
+def format_steps(steps: Sequence[int]) -> str:
+    """`at step 412`; `at steps 3, 7 and 412`; of many, `at 12 steps from 3 to 412`."""
+    if len(steps) > MAX_STEPS:
+        return f"at {len(steps)} steps from {min(steps)} to {max(steps)}"
+    return f"at step{'s' if len(steps) > 1 else ''} {format_names([str(step) for step in steps])}"
+
+
+def list_steps(rows: Iterable[object]) -> tuple[int, ...]:
+    """The steps of the program in which events began, each once."""
+    return tuple(dict.fromkeys(step for row in rows if (step := getattr(row, "step", None)) is not None))
 
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:

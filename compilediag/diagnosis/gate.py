@@ -12,12 +12,14 @@ from ..formatting import (
     format_first_line,
     format_function,
     format_line,
+    format_names,
     format_place,
     format_seconds,
 )
 from . import diagnose
 from .diff import find_changes
 from .evidence import get_place, group_by, sum_seconds
+from .incidents import Incident, count_incidents, find_incidents, find_warmup_ends
 from .rules.break_even import make_eager_call_counter
 from .rules.coverage import explain_gaps, map_collected
 
@@ -34,6 +36,7 @@ class Limits:
     max_recompiles: int | None = None
     max_compile_s: float | None = None
     max_graph_breaks: int | None = None
+    max_after_warmup: int | None = None
     no_silent_eager: bool = False
     baseline: Rows | None = None
 
@@ -66,13 +69,48 @@ def _list_gaps(data: Rows) -> list[str]:
     return [f"not collected: {what}: {why}" for what, why in explain_gaps(data).items()]
 
 
+def explain_no_warmup(data: Rows, limits: Limits) -> str | None:
+    """Why the limit on what compiles after the warm-up can't be checked; None if it can, or if there is none."""
+    if limits.max_after_warmup is None:
+        return None
+    ended = {row.rank for row in find_warmup_ends(data)}
+    late = sorted({row.rank for row in data.rows(Compile) if row.rank is not None} - ended)
+    if ended and not late:
+        return None
+    whose = f" of rank {format_names([str(rank) for rank in late])}" if ended else ""
+    return (
+        f"the warm-up{whose} never ended, so what compiled after it can't be checked; call session.end_warmup(), or "
+        "pass warmup_steps=N to watch() and call cd.step()"
+    )
+
+
+def _check_after_warmup(data: Rows, limits: Limits) -> Iterator[Broken]:
+    if limits.max_after_warmup is None:
+        return
+    missing = explain_no_warmup(data, limits)
+    if missing is not None:
+        yield Broken(missing)
+        return
+    alone = [one for one in find_incidents(data) if one.part_of is None]
+    count = count_incidents(alone)
+    if count > limits.max_after_warmup:
+        title = f"{format_amount(count, 'incident')} after the warm-up, at most {limits.max_after_warmup} allowed:"
+        yield Broken(title, [_describe_incident(one) for one in alone])
+
+
+def _describe_incident(incident: Incident) -> str:
+    inputs = f"\n    the warm-up lacks {incident.inputs}" if incident.inputs else ""
+    return f"{format_line(incident, 300)}{inputs}"
+
+
 def _check_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:
     """The limits that cannot be checked because their table was not collected."""
     collected = map_collected(data.rows(SourceStatus))
     has_baseline = limits.baseline is not None
+    after_warmup = limits.max_after_warmup is not None
     needed = {
-        "recompiles": limits.max_recompiles is not None or has_baseline,
-        "compiles": limits.max_compile_s is not None or limits.no_silent_eager or has_baseline,
+        "recompiles": limits.max_recompiles is not None or has_baseline or after_warmup,
+        "compiles": limits.max_compile_s is not None or limits.no_silent_eager or has_baseline or after_warmup,
         "graph_breaks": limits.max_graph_breaks is not None or has_baseline,
     }
     for table, is_needed in needed.items():
@@ -158,6 +196,7 @@ _CHECKS: tuple[Callable[[Rows, Limits], Iterable[Broken]], ...] = (
     _check_recompiles,
     _check_compile_seconds,
     _check_graph_breaks,
+    _check_after_warmup,
     _check_silent_eager,
     _check_baseline,
 )

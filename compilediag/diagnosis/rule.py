@@ -21,7 +21,7 @@ from ..system import plugins
 from .causes.cause import Cause
 from .change import CodeChange, Settings, fix_code
 from .evidence import PlaceFields, find_first, find_shared_place, get_ids, get_place, is_placed
-from .finding import Finding, get_severity
+from .finding import Finding, get_severity, list_steps
 from .source_edits import replace_argument
 
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
@@ -312,6 +312,7 @@ def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = 
         "suggestion": " ".join(filter(None, texts)),
         "cost": rule.cost,
         "count": len(rows),
+        "steps": list_steps(rows),
         **place,
         **{name: find_first(getattr(row, name) for row in rows) for name in user},
     }

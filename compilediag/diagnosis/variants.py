@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..events import CacheLookup, Compile, Rows
-from ..formatting import get_basename
-from .evidence import group_by
+from ..events import Artifact, CacheLookup, Compile, Rows
+from ..formatting import format_line, get_basename
+from .evidence import Evidence, group_by, kept
 from .rules.break_even import MADE
+
+GRAPH = "dynamo_output_graph"
+#: An input of a graph as torch prints it: its name and its type.
+_INPUT = re.compile(r"\b(L_\w+?)_?: \"([^\"]+)\"")
+#: Between the sizes and the strides of a type, and the strides.
+_STRIDES = re.compile(r"(?<=\])\[[^\]]*\]")
+_PARAMETER = re.compile(r"_(?:parameters|buffers)_")
+SHOWN_INPUTS = 8
+#: Characters of a graph in which its inputs are looked for.
+MAX_HEAD = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -70,3 +81,43 @@ def list_missing(expected: Iterable[Variants], data: Rows) -> list[str]:
             where = f"{wanted.function} ({wanted.file}:{wanted.line})"
             lines.append(f"{where}: {has.count} of {wanted.count} compiled, {has.stored} of {wanted.stored} stored")
     return lines
+
+
+def list_inputs(data: Rows) -> dict[tuple[str, str, int], list[str]]:
+    """Function -> the tensors of each of its variants, from the graphs, which `full` records."""
+    known = find_inputs(data)
+    inputs: dict[tuple[str, str, int], list[str]] = {}
+    for row in data.rows(Compile):
+        if row.trigger == "dynamo" and row.compile_key in known:
+            place = (row.function or "", get_basename(row.file or ""), row.line or 0)
+            inputs.setdefault(place, []).append(known[row.compile_key])
+    return inputs
+
+
+@kept
+def find_inputs(evidence: Evidence) -> Mapping[str | None, str]:
+    """Compile key -> the tensors that its graph takes: `x: f32[4, 16], y: i64[4]`."""
+    texts: dict[str | None, str] = {}  # Several compiles can have the same graph.
+    found: dict[str | None, str] = {}
+    for row in evidence.rows(Artifact):
+        if row.name != GRAPH or not row.digest or row.event_id is None or row.compile_key is None:
+            continue
+        if row.digest not in texts:
+            texts[row.digest] = _list_inputs(_read_head(evidence, row.event_id))
+        found[row.compile_key] = texts[row.digest]
+    return found
+
+
+def _read_head(evidence: Evidence, event_id: int) -> str:
+    try:
+        return "" if evidence.artifact is None else evidence.artifact(event_id)[:MAX_HEAD]
+    except KeyError:
+        return ""  # The text was not stored, or is damaged.
+
+
+def _list_inputs(graph: str) -> str:
+    """`x: f32[4, 16], y: i64[4]`: the tensors of a graph that are no parameters."""
+    found = dict.fromkeys(pair for pair in _INPUT.findall(graph) if not _PARAMETER.search(pair[0]))
+    texts = [f"{name.removeprefix('L_')}: {_STRIDES.sub(' ', kind)}" for name, kind in found]
+    more = f", and {len(texts) - SHOWN_INPUTS} more" if len(texts) > SHOWN_INPUTS else ""
+    return format_line(", ".join(texts[:SHOWN_INPUTS]) + more, 110) or "no tensor inputs"

@@ -93,6 +93,9 @@ class Event:
         return self.time_ns + round((self.duration_s or 0) * NS_PER_S)
 
 
+_STEP = "the program's own step in which it began, see cd.step(); NA without one"
+_THREAD = "thread that compiled it: Python's identifier, as %(thread)d of logging; NA in TORCH_TRACE logs"
+
 # A compile, its phases and texts, and what ended or repeated it; what vLLM compiles. vLLM cuts the graph of a model at
 # some operators, such as attention, and compiles each other piece once for every range of sizes (numbers of tokens)
 # that it expects, before it serves requests.
@@ -171,6 +174,8 @@ class Compile(Event):
         "graph_ops; NA if no class has three, and in TORCH_TRACE logs",
         user_data="content",
     )
+    step: int | None = column("Int64", _STEP + "; torch's recompile user context sets it too")
+    thread: int | None = column("Int64", _THREAD)
 
     @property
     def title(self) -> str:
@@ -395,13 +400,16 @@ class Recompile(Event):
     )
     guards_failed: int | None = column("Int64", "failing guards found in the analyzed entries together")
     lost_s: float | None = column("float64", "duration of its compile, backward included", unit="s")
+    step: int | None = column("Int64", _STEP)
+    thread: int | None = column("Int64", _THREAD)
 
     @property
     def title(self) -> str:
         return f"{self.function or '?'}: {self.guard_source or self.guard_kind}: {self.expected} -> {self.actual}"
 
 
-#: What a `refused_by` column can name: the stances of `torch.compiler.set_stance`, and code compiled ahead of time.
+#: What a `refused_by` column can name: the stances of `torch.compiler.set_stance`, code compiled ahead of time, and
+#: `session.end_warmup("raise")`.
 REFUSED_BY = (
     "eager_on_recompile",
     "fail_on_recompile",
@@ -410,6 +418,7 @@ REFUSED_BY = (
     "aot_eager_then_compile",
     "skip_guard_eval_unsafe",
     "aot_compile",
+    "end_warmup",
 )
 
 
@@ -439,7 +448,8 @@ class RefusedCall(Event):
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     refused_by: str | None = column(
-        "string", "the stance of torch.compiler.set_stance, or aot_compile for code that was compiled ahead of time"
+        "string",
+        "the stance of torch.compiler.set_stance, aot_compile for code that was compiled ahead of time, or end_warmup",
     )
     ran: str | None = column(
         "string", "eager, aot_eager (compiled with that backend instead), raised, or unchecked (guards are skipped)"
@@ -463,6 +473,7 @@ class RefusedCall(Event):
     set_file: str | None = column("string", "file of the user's line that set the stance", user_data="path")
     set_line: int | None = column("Int64", "number of that line")
     stack: str | None = column("string", "key of the call stack that ends in the function, see stacks")
+    step: int | None = column("Int64", _STEP)
 
     @property
     def title(self) -> str:
@@ -605,6 +616,7 @@ class CacheLookup(Event):
     key_diff: list[str] | None = column(
         "json", "components that differ from nearest_key, as `name: old -> new`", user_data="content"
     )
+    step: int | None = column("Int64", _STEP)
 
     @property
     def title(self) -> str:
@@ -680,6 +692,7 @@ class AutotuneChoice(Event):
     from_cache: str | None = column(
         "string", "cache that the time comes from: memory, local or remote; NA if it was measured now"
     )
+    step: int | None = column("Int64", _STEP)
 
     @property
     def title(self) -> str:
@@ -693,12 +706,13 @@ class KernelCompile(Event):
     table: ClassVar[str] = "kernels"
     shown_first: ClassVar[tuple[str, ...]] = ("name", "language", "outcome", "duration_s")
 
-    name: str | None = column("string", "name of the kernel", sources=("code_caches",), user_data="name")
+    name: str | None = column("string", "name of the kernel", sources=("code_caches", "triton_jit"), user_data="name")
     language: str | None = column("string", "triton, cpp, cuda or python")
     where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
     worker_pid: int | None = column("Int64", "process that compiled it, if known")
     outcome: str | None = column("string", "compiled, cached (nothing to compile) or failed")
     fail_reason: str | None = column("string", "why it failed", user_data="content")
+    step: int | None = column("Int64", _STEP)
 
     @property
     def title(self) -> str:
@@ -815,6 +829,7 @@ class CudaGraphAction(Event):
     nodes: int | None = column("Int64", "nodes of the captured graph")
     pool_bytes: int | None = column("Int64", "size of the graphs' memory pool afterwards", unit="bytes")
     device: str | None = column("string", "device of the graph")
+    step: int | None = column("Int64", _STEP)
 
     @property
     def title(self) -> str:
@@ -947,6 +962,30 @@ class Collective(Event):
         return f"{self.op} at {self.position}"
 
 
+# The end of the warm-up, after which nothing should compile
+
+#: What an `on_compile` column can name: count what compiles from there on, warn of it too, or raise before it compiles.
+ON_COMPILE = ("count", "warn", "raise")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmupEnd(Event):
+    """The warm-up of a process ended. What compiles later is an incident; see `Session.incidents`."""
+
+    kind: ClassVar[str] = "warmup_end"
+    table: ClassVar[str] = "warmup_ends"
+
+    on_compile: str | None = column("string", "count, warn or raise: what happens when something compiles later")
+    ended_by: str | None = column("string", "end_warmup (the program called it), or warmup_steps (it was asked for)")
+    user_file: str | None = column("string", "file of the user's line that ended it", user_data="path")
+    user_line: int | None = column("Int64", "number of that line")
+    step: int | None = column("Int64", "the step that begins without a warm-up; NA without steps")
+
+    @property
+    def title(self) -> str:
+        return "warm-up ended"
+
+
 # Where a session comes from: the state of its sources, and the ranks of its job
 
 #: What a `status` column of a source can name.
@@ -1021,7 +1060,8 @@ class RankMember(Event):
 #: 6: analyzed entries of recompiles; ranks of a job that was read group by group.
 #: 7: refused calls; limits and regions of compiles, and what torch did about a failure; what vLLM compiles.
 #: 8: what looks the same as the expected object; symbols of guarded expressions.
-SCHEMA_VERSION = 8
+#: 9: steps and threads; the end of the warm-up.
+SCHEMA_VERSION = 9
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,
@@ -1042,6 +1082,7 @@ KINDS: tuple[type[Event], ...] = (
     Calls,
     VllmConfig,
     VllmCompile,
+    WarmupEnd,
     RankMember,
     SourceStatus,
 )
@@ -1113,7 +1154,8 @@ class RowList:
 
 
 class LostSeconds:
-    """Gives recompiles their `lost_s` as events come: the seconds of all compiles that have the recompile's key.
+    """Gives recompiles what their compiles know as events come: `lost_s`, the seconds of all that have the recompile's
+    key, and the step, if the recompile has none.
 
     These are the forward, the lazy backward and compiled autograd. `lost_s` stays None while none of them has ended.
     """
@@ -1121,6 +1163,7 @@ class LostSeconds:
     def __init__(self) -> None:
         self.recompiles: list[Recompile] = []
         self._seconds: dict[str, float] = {}
+        self._steps: dict[str, int] = {}
         self._places: dict[str, list[int]] = defaultdict(list)
 
     def add_compiles(self, compiles: Iterable[Compile]) -> None:
@@ -1128,12 +1171,14 @@ class LostSeconds:
         changed: set[str] = set()
         for compile in compiles:
             key = compile.compile_key
+            if key is not None and compile.step is not None:
+                self._steps.setdefault(key, compile.step)
             if key is not None and compile.duration_s is not None:
                 self._seconds[key] = self._seconds.get(key, 0.0) + compile.duration_s
                 changed.add(key)
         for key in changed & self._places.keys():
             for place in self._places[key]:
-                self.recompiles[place] = dataclasses.replace(self.recompiles[place], lost_s=self._seconds[key])
+                self.recompiles[place] = self._complete(self.recompiles[place], key)
 
     def add_recompiles(self, recompiles: Iterable[Recompile]) -> None:
         """Take recompiles that were not taken before. One that has `lost_s` already keeps it."""
@@ -1141,10 +1186,13 @@ class LostSeconds:
             key = recompile.compile_key
             if recompile.lost_s is None and key is not None:
                 self._places[key].append(len(self.recompiles))
-                lost_s = self._seconds.get(key)
-                self.recompiles.append(recompile if lost_s is None else dataclasses.replace(recompile, lost_s=lost_s))
+                self.recompiles.append(self._complete(recompile, key) if key in self._seconds else recompile)
             else:
                 self.recompiles.append(recompile)
+
+    def _complete(self, recompile: Recompile, key: str) -> Recompile:
+        step = self._steps.get(key) if recompile.step is None else recompile.step
+        return dataclasses.replace(recompile, lost_s=self._seconds[key], step=step)
 
 
 def keep_last_states(states: Iterable[SourceStatus]) -> list[SourceStatus]:

@@ -144,6 +144,7 @@ GUARD_KIND_MEANINGS = {
 }
 #: Word on the page or in the documentation -> what it means, in a sentence or two.
 GLOSSARY = {
+    "after warm-up": "What compiled after the program said that it is warm (session.end_warmup): each is an incident.",
     "autotuning": "Runs several kernels for one operation and keeps the fastest.",
     "backend time": "Everything below Dynamo: AOTAutograd, Inductor, building kernels.",
     "break-even": "After so many calls the tuning has paid for itself.",
@@ -202,6 +203,7 @@ GLOSSARY = {
 }
 #: Name of a total or a tab of the page -> word of the glossary.
 GLOSSARY_NAMES = {
+    "after_warmup": "after warm-up",
     "cache_groups": "cache",
     "cache_hits": "cache hit",
     "collectives": "collective",

@@ -29,7 +29,7 @@ _RECORDED: pytest.StashKey[list[dict[str, float]]] = pytest.StashKey()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(max_recompiles, max_compile_s, max_graph_breaks, no_silent_eager, baseline): "
+        f"{MARKER}(max_recompiles, max_compile_s, max_graph_breaks, max_after_warmup, no_silent_eager, baseline): "
         "fail the test, and show the causes, if it compiles more than that",
     )
     config.stash[_RECORDED] = []

@@ -20,7 +20,7 @@ from ..session import Session, load
 from ..system.interrupts import pass_on
 from ..views.summary import format_closing_line
 from ..views.totals import compute_totals
-from ..watch import start, stop
+from ..watch import start, step, stop
 
 if TYPE_CHECKING:
     from ..views.totals import TotalsDict
@@ -78,11 +78,13 @@ class TrainingWatch:
         report: str | os.PathLike[str] | None,
         detail: str,
         show_plan: bool,
+        warmup_steps: int | None = None,
+        on_compile: str = "count",
     ):
         self.session: Session | None = None
         self._path = None if path is None else os.fspath(path)
         self._report = None if report is None else Path(report)
-        self._detail = detail
+        self._options: dict[str, Any] = {"detail": detail, "warmup_steps": warmup_steps, "on_compile": on_compile}
         self._show_plan = show_plan
         self._is_first = True
         self._is_running = False
@@ -97,7 +99,7 @@ class TrainingWatch:
             self._path = os.path.join(self._path.removesuffix(".cdiag"), "")
         if self._path is not None:
             Path(self._path).absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.session = start(self._path, self._detail)
+        self.session = start(self._path, **self._options)
         self._is_running = True
         # A training that raises calls no hook of some trainers.
         atexit.register(self.end)
@@ -143,9 +145,11 @@ class TrainingHooks:
         report: str | os.PathLike[str] | None = None,
         detail: str = "full",
         show_plan: bool = True,
+        warmup_steps: int | None = None,
+        on_compile: str = "count",
     ):
         super().__init__()
-        self._watch = TrainingWatch(path, report, detail, show_plan)
+        self._watch = TrainingWatch(path, report, detail, show_plan, warmup_steps, on_compile)
 
     @property
     def session(self) -> Session | None:
@@ -169,6 +173,8 @@ class LightningHooks(TrainingHooks):
         report: the HTML report to write at the end.
         detail: "full" or "lean", as in `compilediag.watch`.
         show_plan: rank zero prints the plan to stderr at the end.
+        warmup_steps: after so many steps, nothing should compile.
+        on_compile: "count", "warn" or "raise", if something compiles after these steps.
     """
 
     _batches = 0
@@ -178,6 +184,11 @@ class LightningHooks(TrainingHooks):
         if stage == "fit":
             self._batches = 0
             self._watch.begin(trainer.world_size, trainer.is_global_zero)
+
+    @log_errors
+    def on_train_batch_start(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
+        """What compiles from here on belongs to this step."""
+        step(trainer.global_step)
 
     def on_train_batch_end(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
         """Log now and then."""
@@ -220,12 +231,19 @@ class TransformersHooks(TrainingHooks):
         report: the HTML report to write at the end.
         detail: "full" or "lean", as in `compilediag.watch`.
         show_plan: rank zero prints the plan to stderr at the end.
+        warmup_steps: after so many steps, nothing should compile.
+        on_compile: "count", "warn" or "raise", if something compiles after these steps.
     """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin to record."""
         self._watch.begin(args.world_size, state.is_world_process_zero)
         _move_to_front(self)
+
+    @log_errors
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """What compiles from here on belongs to this step."""
+        step(state.global_step)
 
     @log_errors
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:

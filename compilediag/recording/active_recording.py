@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import errno
 import functools
 import importlib
@@ -24,6 +25,7 @@ from typing import Any
 
 from .. import sources
 from ..errors import CompilediagError
+from ..events import ON_COMPILE, WarmupEnd
 from ..sources.hooks import own_errors
 from ..storage.recorded_data import RecordedData
 from ..storage.session_files import (
@@ -43,6 +45,7 @@ from ..system.interrupts import finish, ignore, pass_on
 from ..system.program import META_KEY as PROGRAM
 from ..system.program import describe_program, identify_process, list_library_folders, program_name
 from ..version import __version__
+from .listeners import Listener
 from .recorder import Recorder, WriterStatus
 
 # The file to record to: which one a path names, and whether another process records to it already. A path at which no
@@ -134,6 +137,18 @@ DETAILS = ("lean", "full")
 RESERVE = 8 << 20
 
 
+@dataclass(frozen=True)
+class WarmupOptions:
+    """So many `steps` are warm-up, and `on_compile` happens after them; None if only the program ends it."""
+
+    steps: int | None = None
+    on_compile: str = "count"
+
+    def __post_init__(self) -> None:
+        if self.on_compile not in ON_COMPILE:
+            raise CompilediagError(f"on_compile is {self.on_compile!r}: use {', '.join(map(repr, ON_COMPILE))}")
+
+
 @dataclass(eq=False)
 class ActiveRecording:
     """A recording that runs. `session` is what the user was given for it, if anything.
@@ -148,7 +163,41 @@ class ActiveRecording:
     #: Memory that the end of the recording frees first, so that it works where the program has used up a limit. The
     #: pages are never touched: it takes address space alone.
     reserve: bytes = field(default_factory=lambda: bytes(RESERVE))
+    warmup: WarmupOptions = WarmupOptions()
     _is_detached: bool = False
+
+    def begin_step(self, number: int | None) -> None:
+        """The program begins a step. The one after the warm-up ends it."""
+        count = self.recorder.steps.begin(number)
+        if self.warmup.steps is not None and count > self.warmup.steps and self.recorder.warmup is None:
+            try:
+                self.end_warmup(self.warmup.on_compile, "warmup_steps")
+            except CompilediagError as error:
+                own_log.warning("compilediag: %s", error)
+                self.end_warmup("warn", "warmup_steps")
+
+    def end_warmup(self, on_compile: str, ended_by: str = "end_warmup") -> None:
+        """The program is warm: see `Session.end_warmup`. Called again, it changes what happens alone."""
+        if on_compile not in ON_COMPILE:
+            raise CompilediagError(f"on_compile is {on_compile!r}: use {', '.join(map(repr, ON_COMPILE))}")
+        file, line = sources.find_user_line()
+        problem = sources.raise_on_compile(on_compile == "raise", (file, line))
+        if problem is not None:
+            raise CompilediagError(f"this torch can't raise before it compiles ({problem}); use on_compile='warn'")
+        now = clock.now_ns()
+        if self.recorder.warmup is not None:
+            self.recorder.warmup = dataclasses.replace(self.recorder.warmup, on_compile=on_compile)
+            return
+        event = WarmupEnd(
+            time_ns=now,
+            on_compile=on_compile,
+            ended_by=ended_by,
+            user_file=file,
+            user_line=line,
+            step=self.recorder.find_step(now),
+        )
+        self.recorder.warmup = event
+        self.recorder.put(self.recorder.feeds[-1], lambda: event)
 
     def close(self) -> bool:
         """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on.
@@ -244,6 +293,8 @@ def begin(
     asked_for: list[str],
     my_code: Iterable[str] = (),
     level: object | None = None,
+    warmup: WarmupOptions = WarmupOptions(),
+    listeners: Iterable[Listener] = (),
 ) -> ActiveRecording:
     """Begin to record, or add a level to the recording that runs; see `compilediag.watch.watch`.
 
@@ -257,6 +308,7 @@ def begin(
         _close_ended()
         if _current is None:
             _current = _begin(path, detail, asked_for, my_code, level)
+            _current.warmup, _current.recorder.listeners = warmup, [*listeners]
         else:
             _current.levels.append(level)
         return _current
@@ -349,6 +401,7 @@ def _begin(
         recorder = Recorder(target.path, None if target.is_joined else meta, rank=sources.rank, lost=lost)
         _open_file(recorder, is_named=path is not None)
         recording = ActiveRecording(_open_data(recorder, meta), recorder, [level])
+        recording.data.when_warm = recording.end_warmup
         for file in taken.temporary:
             weakref.finalize(recording.data, _remove_own, file, os.getpid())
         recorder.feeds = [*sources.attach(recorder, detail, asked_for), WriterStatus(recorder)]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..events import Artifact, Event, SourceStatus
+from ..events import Artifact, Event, SourceStatus, WarmupEnd
 from ..sources.compile_context import CompileContext
 from ..sources.hooks.own_errors import describe_error
 from ..sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Running, SessionFacts
@@ -30,6 +30,9 @@ from ..storage.texts import TextQuota, clean
 from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
 from ..system.source_files import CellNames
+from . import listeners
+from .listeners import Listener, Turn
+from .steps import ProgramSteps
 
 INTERVAL_S = 0.25
 #: Seconds that the end of a counter waits for the thread.
@@ -69,6 +72,11 @@ class Recorder:
         self._asked: Counter | None = None
         self.context = CompileContext()
         self.facts = SessionFacts()
+        self.steps = ProgramSteps()
+        #: The end of the warm-up, once it has ended.
+        self.warmup: WarmupEnd | None = None
+        #: Those of this recording alone.
+        self.listeners: list[Listener] = []
         self.states = SourceStates(self._list_statuses)
         self.cpu_ns = 0
         self._writer = SessionWriter(path, meta, lost)
@@ -132,6 +140,10 @@ class Recorder:
         self._waiting.append((feed, make, args))
         if self._asleep:
             self._wake_in_child()
+
+    def find_step(self, time_ns: int) -> int | None:
+        """The program's step that ran at this time."""
+        return self.steps.find(time_ns)
 
     def release(self, counter: Counter) -> None:
         """Ask `counter` for the last time, once no other thread asks it any more."""
@@ -225,6 +237,7 @@ class Recorder:
         self._shield(None, self._keep_unwritten, True)
 
     def _mark_end(self) -> None:
+        self.facts.last_step = self.steps.find(clock.now_ns())
         self._writer.mark_end(self.facts.to_meta(), clock.now_ns())
 
     def _run(self, wake: threading.Event) -> None:
@@ -309,6 +322,7 @@ class Recorder:
     def _write(self, events: list[Event], texts: list[tuple[str, str]], final: bool) -> None:
         events += self._shield([], self.states.find_changed, final)
         states = self._shield(self._shown_progress, self._list_progress)
+        self._tell_listeners(events, states)
         progress = (os.getpid(), states) if states != self._shown_progress else None
         self._beats += 1
         if not events and progress is None and not self._writer.waiting:
@@ -327,6 +341,13 @@ class Recorder:
             # Some of these are not in the file: they are written again once they can be.
             self.states.forget_written()
             self._quota.give_back(texts)
+
+    def _tell_listeners(self, events: list[Event], running: States) -> None:
+        told = [*self.listeners, *listeners.registered]
+        if told:
+            turn = Turn(events, list(running.values()), self.warmup)
+            for listener in told:
+                self._shield(None, listener, turn)
 
     def _send(
         self, events: list[Event], texts: list[tuple[str, str]], progress: tuple[int, States] | None
@@ -392,7 +413,7 @@ class Recorder:
         made = make(*args) or ()
         items = (made,) if isinstance(made, Event) else made
         events = [self._keep_text(feed, *each, texts) if isinstance(each, tuple) else each for each in items]
-        named = [self._cells.rename(event) for event in events]
+        named = [self.steps.add_to(self._cells.rename(event)) for event in events]
         feed.events += len(named)
         return named
 

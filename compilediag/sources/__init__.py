@@ -26,10 +26,12 @@ __all__ = [
     "attach",
     "detach",
     "device_name",
+    "find_user_line",
     "list_hooks",
     "notice",
     "pause",
     "probe_all",
+    "raise_on_compile",
     "rank",
     "require_torch",
     "torch_version",
@@ -102,7 +104,7 @@ def device_name() -> str | None:
 
 def _source_classes() -> list[type[Source]]:
     from .autotune.select_algorithm import SelectAlgorithm
-    from .autotune.triton_tuning import TritonAutotune, TritonHeuristics
+    from .autotune.triton_tuning import TritonAutotune, TritonHeuristics, TritonJit
     from .caches.code_caches import CodeCaches
     from .caches.graph_caches import AOTAutogradCache, FxGraphCache, RemoteCache, TritonBundle
     from .caches.key_history import CacheKeys
@@ -127,6 +129,7 @@ def _source_classes() -> list[type[Source]]:
         SelectAlgorithm,
         TritonHeuristics,
         TritonAutotune,
+        TritonJit,
         DynamoCache,
         CodeCaches,
         TritonBundle,
@@ -191,6 +194,27 @@ def _end(source: Source) -> bool:
 def list_hooks() -> list[str]:
     """The functions that are patched now, and the modules whose import is waited for; empty when no watch runs."""
     return [*patches.list_installed(), *late_imports.list_waiting()]
+
+
+def find_user_line() -> tuple[str | None, int | None]:
+    """File and number of the innermost line of this thread that is neither torch's nor compilediag's."""
+    from .dynamo.stack_frames import find_user_line
+
+    return find_user_line()
+
+
+def raise_on_compile(is_asked: bool, set_at: tuple[str | None, int | None]) -> str | None:
+    """Raise `CompiledAfterWarmup` in the caller before anything compiles, from here on; or no more, if not `is_asked`.
+    Why that is not possible; None if it is.
+    """
+    from .dynamo.refused_calls import Refusals
+
+    source = next((source for source in _attached if isinstance(source, Refusals)), None)
+    if not is_asked:
+        if source is not None:
+            source.stop_raising()
+        return None
+    return "its source has ended" if source is None else source.begin_raising(set_at)
 
 
 def notice(error: BaseException) -> None:

@@ -172,6 +172,7 @@ _FACTS: dict[str, Check] = {
     **dict.fromkeys(("my_code", "library_folders", "asked_for"), is_text_list),
     **dict.fromkeys(("created_ns", "stopped_ns"), is_time),
     "pid": is_process_id,
+    "last_step": _is_int,
 }
 
 

@@ -65,6 +65,10 @@ class SessionData(TableProperties):
     def flush(self, statuses: bool = False) -> None:
         """Bring the file up to date before it is read. `statuses`: what the sources have counted too."""
 
+    def end_warmup(self, on_compile: str) -> None:
+        """CompilediagError: the warm-up is ended by the process that records, while it does."""
+        raise CompilediagError(f"{self.path} is not being recorded by this process, so its warm-up can't be ended here")
+
     def write_copy(self, target: Path) -> Path:
         """Write a copy of the session, whole or not at all, and return its path; CompilediagError if it can't be
         written, or is a file that is not a session.

@@ -48,6 +48,8 @@ class RecordedData(SessionData):
         #: What could not be added to the session in memory yet, and facts.
         self._not_added: tuple[Unwritten, Mapping[str, Any]] | None = None
         self._when_ended: list[Callable[[], None]] = []
+        #: Ends the warm-up of the recording, while it runs; its argument is that of `Session.end_warmup`.
+        self.when_warm: Callable[[str], None] | None = None
 
     @property
     def state(self) -> str:
@@ -74,6 +76,13 @@ class RecordedData(SessionData):
             with ignore(Exception):
                 self.keep_in_memory(*self._not_added)
 
+    def end_warmup(self, on_compile: str) -> None:
+        """What compiles from here on is an incident; see `Session.end_warmup`."""
+        if self.when_warm is None:
+            super().end_warmup(on_compile)
+        else:
+            self.when_warm(on_compile)
+
     def set_meta(self, **values: Any) -> None:
         """Store facts about the session in its file, as JSON. CompilediagError if the file can't be written."""
         with self.lock:
@@ -86,7 +95,7 @@ class RecordedData(SessionData):
 
     def end_recording(self) -> None:
         """The recording is over: from here on the file alone is read."""
-        self._flush = None
+        self._flush = self.when_warm = None
 
     def call_when_ended(self, function: Callable[[], None]) -> None:
         """Call a function once, in the thread of this process that ends the recording."""

@@ -119,6 +119,11 @@ class TableProperties(abc.ABC):
         return self.table("vllm_compiles")
 
     @property
+    def warmup_ends(self) -> pd.DataFrame:
+        """One row per process whose warm-up ended; `incidents` has what compiled later."""
+        return self.table("warmup_ends")
+
+    @property
     def rank_members(self) -> pd.DataFrame:
         """One row per rank of a job that was read group by group: `like` is the rank whose rows the tables have."""
         return self.table("rank_members")

@@ -128,10 +128,16 @@ def read_events(store: Store) -> pd.DataFrame:
 
 
 def add_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:
-    """`recompiles` with `lost_s`: the seconds of all compiles of its key, backward included; NA before one ended."""
-    seconds = compiles.groupby("compile_key")["duration_s"].sum(min_count=1)
-    found = recompiles["compile_key"].map(seconds)
-    return recompiles.assign(lost_s=recompiles["lost_s"].fillna(found).astype("float64"))
+    """`recompiles` with `lost_s`: the seconds of all compiles of its key, backward included; NA before one ended. One
+    without a step has that of its compile.
+    """
+    by_key = compiles.groupby("compile_key")
+    keys = recompiles["compile_key"]
+    found, steps = keys.map(by_key["duration_s"].sum(min_count=1)), keys.map(by_key["step"].first())
+    return recompiles.assign(
+        lost_s=recompiles["lost_s"].fillna(found).astype("float64"),
+        step=recompiles["step"].fillna(steps.astype("Int64")),
+    )
 
 
 def find_stack(stacks: pd.DataFrame, key: str) -> list[str]:

@@ -20,6 +20,8 @@ from itertools import pairwise
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
+from ..errors import CompiledAfterWarmup
+
 Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -39,8 +41,11 @@ def pass_on(error: BaseException) -> None:
 
 
 def find_interrupt(error: BaseException) -> BaseException | None:
-    """The interrupt that `error` is, or that was raised while it was on its way here; None if it is ours."""
-    if not isinstance(error, Exception):
+    """The interrupt that `error` is, or that was raised while it was on its way here; None if it is ours.
+
+    What the program has asked us to raise is passed on as an interrupt is.
+    """
+    if not isinstance(error, Exception) or isinstance(error, CompiledAfterWarmup):
         return error
     try:
         return _find_interrupt(error)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ..decode.guards.path import format_expression
 from ..diagnosis.evidence import group_by
+from ..diagnosis.incidents import Incident, count_incidents, describe_guard, find_warmup_ends, list_incidents
 from ..diagnosis.plan import Plan, make_plan
-from ..events import Compile, Event, Recompile
+from ..events import Compile, Event, Recompile, WarmupEnd
 from ..events.words import format_phase
-from ..formatting import format_amount, format_change, format_function, format_names, format_seconds
+from ..formatting import format_amount, format_function, format_names, format_seconds
 from ..storage.data import SessionData
 from ..system import clock
 from .model import Pace
@@ -104,6 +104,8 @@ class JobStatus:
     plan: Plan
     now_ns: int
     is_live: bool
+    warmup_ends: tuple[WarmupEnd, ...] = ()
+    incidents: tuple[Incident, ...] = ()
 
     @property
     def recompiles(self) -> list[tuple[str, Recompile]]:
@@ -131,6 +133,7 @@ class JobReader:
         with self.data.settled():
             compiles, recompiles = self.data.rows(Compile), self.data.rows(Recompile)
             is_live = self.data.state == "watching"
+            ends, incidents = find_warmup_ends(self.data), list_incidents(self.data)
             if len(recompiles) != self._planned and (self._pace.begin() or not is_live):
                 self._plan, self._planned = make_plan(self.data), len(recompiles)
                 self._pace.end()
@@ -138,7 +141,8 @@ class JobReader:
         by_pid = (group_by(compiles, _get_pid), group_by(recompiles, _get_pid))
         processes = [_describe(file, len(files), *by_pid, before) for file in files]
         processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
-        return JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live)
+        status = JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live)
+        return replace(status, warmup_ends=tuple(ends), incidents=tuple(incidents))
 
 
 def _describe(
@@ -218,11 +222,7 @@ def describe_compile(row: Compile) -> str:
 def describe_recompile(row: Recompile) -> str:
     """`forward (train.py:28): x.size(0) was 4, then 6`."""
     function = format_function(row.function, row.file, row.line)
-    if not row.guard_source:
-        return function
-    values = [value for value in (row.expected, row.actual) if value is not None]
-    change = format_change(values) if len(values) > 1 else "changed"
-    return f"{function}: {format_expression(row.guard_source)} {change}"
+    return f"{function}: {describe_guard(row)}" if row.guard_source else function
 
 
 def describe_activity(process: ProcessStatus) -> str:
@@ -230,6 +230,17 @@ def describe_activity(process: ProcessStatus) -> str:
     if not process.is_live:
         return process.ending
     return f"compiling {process.in_flight[0].function}" if process.in_flight else "no compile in flight"
+
+
+def describe_warmup(job: JobStatus) -> str:
+    """`The warm-up ended at step 20; 3 incidents since.` Of ranks, that of the last one; "" if none has ended it."""
+    if not job.warmup_ends:
+        return ""
+    last = job.warmup_ends[-1]
+    when = f" at step {last.step}" if last.step is not None else ""
+    ranks = len({process.pid for process in job.processes}) - len({row.pid for row in job.warmup_ends})
+    late = f" in all but {format_amount(ranks, 'process', 'processes')}" if ranks > 0 else ""
+    return f"The warm-up ended{when}{late}; {format_amount(count_incidents(job.incidents), 'incident')} since."
 
 
 def answer_hung_or_compiling(job: JobStatus) -> str:
@@ -265,6 +276,7 @@ class LiveLines:
     def __init__(self) -> None:
         self._known: dict[tuple[Path, int | None], ProcessStatus] = {}
         self._headline = ""
+        self._warmup = ""
         self._next_report_s = FIRST_REPORT_S
         self._reported_since = 0
 
@@ -277,6 +289,9 @@ class LiveLines:
         ]
         lines.sort(key=lambda line: line[0])
         now_ns = job.now_ns if job.is_live or not lines else lines[-1][0]
+        if (text := describe_warmup(job)) != self._warmup:
+            self._warmup = text
+            lines.append((now_ns, text))
         if job.plan.steps and job.plan.headline != self._headline:
             self._headline = job.plan.headline
             lines.append((now_ns, f"plan: {self._headline}"))

@@ -14,7 +14,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -45,7 +45,7 @@ from .page_types import (
 )
 from .plan_page import make_plan_page
 from .redaction import RedactedData, Redactor, redact_plan
-from .totals import Totals
+from .totals import Course, Totals
 
 if TYPE_CHECKING:
     from ..diagnosis import Finding
@@ -140,7 +140,11 @@ class ViewModel:
         parts: PatchParts = {
             **self._diagnosed.parts,
             "meta": self._make_meta(state),
-            "totals": self._totals.to_dict(self._rows.states, self._diagnosed.calls),
+            "totals": self._totals.to_dict(
+                self._rows.states,
+                self._diagnosed.calls,
+                self._diagnosed.course if state != "watching" else replace(self._diagnosed.course, wall_s=None),
+            ),
             "observed": add_group_tables(map_collected(self._rows.states)),
             "now": self._running.describe(),
         }
@@ -219,6 +223,7 @@ class _DiagnosedParts:
         self._pace = Pace()
         self._is_outdated = True
         self.calls = CallTotals()
+        self.course = Course()
         #: Findings and plan, and ranks, vLLM and panels if there are any.
         self.parts: PatchParts = {}
 
@@ -230,7 +235,7 @@ class _DiagnosedParts:
             return
         self._is_outdated = False
         data = self._data if self._redactor is None else RedactedData(self._data, self._redactor)
-        self.calls = sum_calls(data)
+        self.calls, self.course = sum_calls(data), Course.of(self._data)
         plan, findings = make_plan(self._data), diagnose(data)
         if self._redactor is not None:
             plan = redact_plan(plan, self._redactor, data)

@@ -49,8 +49,11 @@ class TotalsDict(TypedDict):
     each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
     `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
     as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
-    writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
-    `ranks_read` the number of those whose rows the session has. All other numbers cover only these.
+    writer took, `own_share` is own_s / compile_s. `wall_s` is the time of the recording, `wall_share` the share of it
+    in which a process compiled. `last_step` is the program's own step of the last compile, `end_step` its last one, if
+    the recording is over. `after_warmup` counts the incidents after the warm-up; it is None if no warm-up ended. If
+    ranks were grouped, `ranks` is the number of all ranks and `ranks_read` the number of those whose rows the session
+    has. All other numbers cover only these.
     """
 
     events: int
@@ -76,6 +79,11 @@ class TotalsDict(TypedDict):
     lost_s: float
     own_s: float
     own_share: float | None
+    wall_s: float | None
+    wall_share: float | None
+    last_step: int | None
+    end_step: int | None
+    after_warmup: int | None
     dropped: int
     compiled_calls: int | None
     eager_calls: int | None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from ..diagnosis import CallTotals, sum_calls
+from ..diagnosis.incidents import count_incidents, find_warmup_ends, list_incidents
 from ..diagnosis.rules.autotune import UNTIMED, RunKey, get_run_key
 from ..diagnosis.rules.caches import COUNTED
 from ..events import (
     COMPILE_CACHES,
     KINDS,
+    NS_PER_S,
     AutotuneChoice,
     CacheLookup,
     Compile,
@@ -28,6 +30,7 @@ from ..events import (
     VllmCompile,
 )
 from ..formatting import format_amount, format_seconds
+from ..system import clock
 from .page_types import SingleCacheTotals, TotalsDict
 
 
@@ -60,13 +63,40 @@ SUMS: dict[type[Event], dict[str, Callable[[Any], float]]] = {
 }
 
 
+#: A shorter recording says little about the share of time that compiling takes.
+WORTH_A_SHARE_S = 60.0
+
+
 def compute_totals(data: Rows) -> TotalsDict:
     """The totals of a session."""
     totals = Totals()
     for kind in KINDS:
         for event in data.rows(kind):
             totals.add(event)
-    return totals.to_dict(data.rows(SourceStatus), sum_calls(data))
+    return totals.to_dict(data.rows(SourceStatus), sum_calls(data), Course.of(data))
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a recording went: how long it took, the program's last step, and how many incidents there are.
+
+    None is what is not known, or if no warm-up ended.
+    """
+
+    wall_s: float | None = None
+    end_step: int | None = None
+    after_warmup: int | None = None
+
+    @classmethod
+    def of(cls, data: Rows) -> Course:
+        """That of a session, until now while it runs."""
+        meta = getattr(data, "meta", {})
+        begin, end, step = meta.get("created_ns"), meta.get("stopped_ns"), meta.get("last_step")
+        if end is None and getattr(data, "state", None) == "watching":
+            end = clock.now_ns()
+        wall_s = (end - begin) / NS_PER_S if begin is not None and end is not None and end > begin else None
+        incidents = count_incidents(list_incidents(data)) if find_warmup_ends(data) else None
+        return cls(wall_s, step if isinstance(step, int) else None, incidents)
 
 
 def describe_totals(totals: TotalsDict) -> str:
@@ -94,6 +124,9 @@ class Totals:
         #: None if replays were not counted.
         self._replays: int | None = None
         self._read_ranks: set[int | None] = set()
+        #: Process -> begin and end of its compiles, in ns.
+        self._compiling: dict[object, list[tuple[int, int]]] = defaultdict(list)
+        self._last: Compile | None = None
 
     def add(self, event: Event) -> None:
         """Take an event."""
@@ -101,6 +134,9 @@ class Totals:
         for name, measure in SUMS.get(type(event), {}).items():
             self._sums[name] += measure(event)
         match event:
+            case Compile():
+                self._compiling[event.rank, event.pid].append((event.time_ns, event.end_ns))
+                self._last = event if self._last is None else max(self._last, event, key=lambda row: row.time_ns)
             case Recompile():
                 self.update_recompile(event)
             case CacheLookup():
@@ -118,8 +154,13 @@ class Totals:
             self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
             self._lost_s[event.event_id] = event.lost_s
 
-    def to_dict(self, states: Collection[SourceStatus], calls: CallTotals) -> TotalsDict:
-        """The totals so far, with the last states of the sources and the totals of calls."""
+    def to_dict(
+        self,
+        states: Collection[SourceStatus],
+        calls: CallTotals,
+        course: Course,
+    ) -> TotalsDict:
+        """The totals so far, with the last states of the sources, the totals of calls, and how the recording went."""
         own_s, compile_s = sum(state.overhead_s or 0 for state in states), self._sums["compile_s"]
         totals = {
             **self._sums,
@@ -135,11 +176,29 @@ class Totals:
             "lost_s": self._lost_sum,
             "own_s": own_s,
             "own_share": own_s / compile_s if compile_s else None,
+            **asdict(course),
+            "wall_share": self._measure_share(course.wall_s),
+            "last_step": None if self._last is None else self._last.step,
             "dropped": sum(state.dropped or 0 for state in states),
             "ranks": self._sums["ranks"] or None,
             "ranks_read": len(self._read_ranks) or None,
         }
         return cast(TotalsDict, {name: totals[name] for name in TotalsDict.__annotations__})
+
+    def _measure_share(self, wall_s: float | None) -> float | None:
+        """The share of time in which a process compiled, the mean of those that did: threads may compile at once. None
+        for a short run without steps, such as a test.
+        """
+        if not wall_s or self._last is None or (wall_s < WORTH_A_SHARE_S and self._last.step is None):
+            return None
+        busy = []
+        for spans in self._compiling.values():
+            total, reached = 0, 0
+            for begin, end in sorted(spans):
+                total += max(0, end - max(begin, reached))
+                reached = max(reached, end)
+            busy.append(total / NS_PER_S)
+        return sum(busy) / len(busy) / wall_s
 
 
 class _CacheTotals:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..diagnosis.variants import Variants, list_variants
+from ..diagnosis.variants import Variants, list_inputs, list_variants
 from ..errors import CompilediagError
-from ..events import Artifact, Compile
+from ..events import Compile
 from ..formatting import (
     escape_controls,
     escape_lines,
@@ -17,7 +16,6 @@ from ..formatting import (
     format_function,
     format_line,
     format_seconds,
-    get_basename,
 )
 from ..storage.data import SessionData
 from ..system.files import WARMUP, check_output, make_absolute, write_file
@@ -25,15 +23,6 @@ from ..system.program import read_program
 
 #: What marks a place that the user has to fill in.
 TODO = "# TODO:"
-GRAPH = "dynamo_output_graph"
-#: An input of a graph as torch prints it: its name and its type.
-_INPUT = re.compile(r"\b(L_\w+?)_?: \"([^\"]+)\"")
-#: Between the sizes and the strides of a type, and the strides.
-_STRIDES = re.compile(r"(?<=\])\[[^\]]*\]")
-_PARAMETER = re.compile(r"_(?:parameters|buffers)_")
-SHOWN_INPUTS = 8
-#: Characters of a graph in which its inputs are looked for.
-MAX_HEAD = 4 << 20
 
 _HEADER = '''"""Compile what {what} compiled, and save torch's cache artifacts to {artifacts}.
 
@@ -108,7 +97,7 @@ def format_warmup(data: SessionData, variants: list[Variants], script: str) -> s
         artifacts=artifacts,
         script=script,
     )
-    body = [_RUN] if program else _format_calls(variants, _read_inputs(data))
+    body = [_RUN] if program else _format_calls(variants, list_inputs(data))
     return "\n".join([header, *body, "", *_format_variants(variants), "", *_format_main(artifacts), ""])
 
 
@@ -148,33 +137,3 @@ def _format_main(artifacts: str) -> list[str]:
         "    # The path is absolute before the program changes the folder.",
         f"    save_artifacts(run, VARIANTS, {artifacts!r})",
     ]
-
-
-def _read_inputs(data: SessionData) -> dict[tuple[str, str, int], list[str]]:
-    """Function -> the tensors of each of its variants, from the graphs, which `full` records."""
-    graphs = {row.compile_key: row for row in data.rows(Artifact) if row.name == GRAPH and row.digest}
-    inputs: dict[tuple[str, str, int], list[str]] = {}
-    known: dict[str | None, str] = {}  # Of each text: several compiles can have the same.
-    for row in data.rows(Compile):
-        graph = graphs.get(row.compile_key)
-        if row.trigger == "dynamo" and graph is not None and graph.event_id is not None:
-            place = (row.function or "", get_basename(row.file or ""), row.line or 0)
-            if graph.digest not in known:
-                known[graph.digest] = _list_inputs(_read_head(data, graph.event_id))
-            inputs.setdefault(place, []).append(known[graph.digest])
-    return inputs
-
-
-def _read_head(data: SessionData, event_id: int) -> str:
-    try:
-        return data.artifact(event_id)[:MAX_HEAD]
-    except KeyError:
-        return ""  # The text was not stored, or is damaged.
-
-
-def _list_inputs(graph: str) -> str:
-    """`x: f32[4, 16], y: i64[4]`: the tensors of a graph that are no parameters."""
-    found = dict.fromkeys(pair for pair in _INPUT.findall(graph) if not _PARAMETER.search(pair[0]))
-    texts = [f"{name.removeprefix('L_')}: {_STRIDES.sub(' ', kind)}" for name, kind in found]
-    more = f", and {len(texts) - SHOWN_INPUTS} more" if len(texts) > SHOWN_INPUTS else ""
-    return format_line(", ".join(texts[:SHOWN_INPUTS]) + more, 110) or "no tensor inputs"

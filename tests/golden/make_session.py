@@ -40,6 +40,7 @@ def run():
     compiled = torch.compile(model, backend="aot_eager", dynamic=False)
     scaled = torch.compile(scale, backend="eager", dynamic=False)
     for size in (2, 3, 5):
+        compilediag.step()
         model.step += 1
         compiled(torch.randn(size, 4)).backward()
         scaled(torch.randn(size), size / 2)

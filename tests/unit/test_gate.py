@@ -1,15 +1,16 @@
 """Limits and what breaks them."""
 
 import gzip
+from dataclasses import replace
 
 import pytest
 
 from compilediag.diagnosis import FEEDS
-from compilediag.events import Compile, GraphBreak, SourceStatus
+from compilediag.events import Compile, GraphBreak, SourceStatus, WarmupEnd
 from tests.inside import main
 
 from .log_builder import GOLDEN, artifact, compile_
-from .session_builder import saved
+from .session_builder import saved, stored
 from .tables_builder import FORWARD, SECOND, called, recompile
 
 NAMES = sorted({name for names in FEEDS.values() for name in names})
@@ -137,3 +138,33 @@ def test_a_check_of_nothing_is_refused(capsys, tmp_path):
     (tmp_path / "a.log").write_text(compile_())
     assert main(["check", tmp_path / "a.log"]) == 2
     assert "no limit given; pass --max-recompiles" in capsys.readouterr().err
+
+
+END = WarmupEnd(time_ns=SECOND, on_compile="count", ended_by="end_warmup")
+
+
+def test_what_compiled_after_the_warm_up_breaks_its_limit(session, check):
+    early, late = replace(compiled(), time_ns=SECOND - 1), compiled(step=25)
+    assert check(session(early, END), "--max-after-warmup", 0)[1] == {}
+    assert check(session(early, END, late), "--max-after-warmup", 1)[1] == {}
+    _, found = check(session(early, END, late, compiled()), "--max-after-warmup", 1)
+    assert found == {
+        "2 incidents after the warm-up, at most 1 allowed:": [
+            "compile of forward (model.py:30) at step 25, 2.0 s: it was not compiled before",
+            "compile of forward (model.py:30), 2.0 s: it was not compiled before",
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("events", "whose"),
+    [
+        ([compiled()], "the warm-up never ended"),
+        ([compiled(rank=0), compiled(rank=1), replace(END, rank=0)], "the warm-up of rank 1 never ended"),
+    ],
+)
+def test_a_warm_up_that_never_ended_is_no_pass_but_a_wrong_session(tmp_path, capsys, events, whose):
+    file = str(stored(tmp_path, *events).path)
+    assert main(["check", file, "--max-after-warmup", "0"]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and error.count("\n") == 1 and whose in error and file in error

@@ -96,6 +96,7 @@ def make_recompile_events(
     compile_key: str | None = None,
     checked: int | None = None,
     region: int | None = None,
+    thread: int | None = None,
 ) -> Iterator[Recompile | GuardFailure]:
     """Yield the recompile and one event per failing guard. `where`: function, file and line of the code object.
 
@@ -122,6 +123,7 @@ def make_recompile_events(
         entries_checked=len(entries) if checked is None else checked,
         entries_analyzed=len(entries),
         guards_failed=sum(len(entry.guards) for entry in entries),
+        thread=thread,
         **(_make_main_columns(main, closest.reason, is_torchs) if main else {"guard_kind": "other"}),
     )
     for entry in entries:

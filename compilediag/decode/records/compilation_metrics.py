@@ -47,6 +47,8 @@ WHOLE = "dynamo_cumulative_compile_time_us"
 #: torch's reason for a recompile that no entry's guards explain.
 UNKNOWN_REASON = "Unable to find recompilation reasons"
 COMPILE_ID = re.compile(r"(?:!\d+/?)?(?:\d+/\d+)?")
+#: A whole number of at most 18 digits: a step.
+_NUMBER = re.compile(r"(?<![\w.])\d{1,18}(?![\w.])")
 #: Longer texts (the configurations) are stored on their own: they hardly ever differ between two compiles.
 LONG = 1000
 #: Characters of the other fields of a record; one that is cut is damaged.
@@ -54,7 +56,10 @@ MAX_FIELDS = 16 << 20
 
 
 def make_compile(
-    metrics: Metrics, known: Mapping[str, Any] = MappingProxyType({}), compile_key: str | None = None
+    metrics: Metrics,
+    known: Mapping[str, Any] = MappingProxyType({}),
+    compile_key: str | None = None,
+    thread: int | None = None,
 ) -> Compile | None:
     """Make the compile that `metrics` describe; None if they describe run time.
 
@@ -103,6 +108,8 @@ def make_compile(
         user_line=metrics.get("fail_user_frame_lineno"),
         stack=known.get("stack") if forward else None,
         blocks=known.get("blocks") if forward else None,
+        step=_read_step(metrics),
+        thread=thread,
     )
 
 
@@ -113,6 +120,15 @@ def read_static_sources(metrics: Metrics) -> str | None:
         return None
     found = json.loads(config).get("static_sources")
     return found if isinstance(found, str) else None
+
+
+def _read_step(metrics: Metrics) -> int | None:
+    """The step in what `register_hook_for_recompile_user_context` added to a compile: `Iteration: 412`. None for texts
+    without a number, and with several.
+    """
+    texts = metrics.get("recompile_user_contexts") or ()
+    steps = {int(numbers[0]) for text in texts if len(numbers := _NUMBER.findall(str(text)[:SEARCHED])) == 1}
+    return steps.pop() if len(steps) == 1 else None
 
 
 def _read_seconds(metrics: Metrics, name: str) -> float | None:

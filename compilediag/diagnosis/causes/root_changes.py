@@ -314,7 +314,7 @@ class CallInstances:
         outer = self._find_outer(row.compile_key)
         if outer is None:
             return []
-        place = row.rank, row.pid, outer.stack
+        place = row.rank, row.pid, row.thread, outer.stack
         instance = self._instances.get(place)
         if instance is None or not instance.fits(changes):
             instance = self._instances[place] = CallInstance()

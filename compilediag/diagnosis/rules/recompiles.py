@@ -19,7 +19,7 @@ from ..causes.grouping import find_causes
 from ..causes.value_facts import index_facts
 from ..change import CodeChange, Settings, merge_fixes
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, is_timed, kept_after
-from ..finding import Finding, get_severity
+from ..finding import Finding, get_severity, list_steps
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
 from . import guards_on_numbers, guards_on_objects
@@ -253,6 +253,7 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
         places=cause.places,
         seconds_at_stake=cause.seconds_at_stake,
         what_changed=what,
+        steps=list_steps(cause.caused),
     )
 
 

@@ -1,4 +1,6 @@
-"""Private names of torch's and triton's tuners. Read in the sources of torch 2.11.0, 2.13.0, 2.15.0 and triton 3.6.0.
+"""Private names of torch's and triton's tuners.
+
+Read in the sources of torch 2.11.0, 2.13.0, 2.15.0 and triton 3.6.0, 3.9.0.
 
 torch imports most of these modules when it compiles for Inductor, not before: a source waits for them (see
 `Source.late_patches`).
@@ -68,6 +70,8 @@ LAUNCHER_MADE = (
 CONFIGS_PRUNED, CONFIG_BENCHED, DISK_CACHE_CHECKED = hook_points(
     TRITON_TUNER, "Autotuner", "prune_configs", "_bench", "check_disk_cache"
 )
+#: Compiles a kernel for arguments that are new to it, or loads it from triton's cache. Inductor does not call it.
+KERNEL_COMPILED = HookPoint("triton.runtime.jit", "JITFunction._do_compile", required=False)
 #: The exceptions of a launch for which triton's tuner silently skips a configuration.
 LAUNCH_ERRORS = (
     HookPoint(TRITON_ERRORS, "OutOfResources.__init__"),
@@ -84,6 +88,7 @@ _READ = (
     *fields(PROCESS, "TuningProcess", "process", "device"),
     *fields(HEURISTICS, "CachingAutotuner", "configs", "compile_results", "launchers", "inductor_meta", "fn"),
     *fields(HEURISTICS, "CachingAutotuner", "device_props", "compile_id", "coordesc_tuner", "autotune_cache_info"),
+    *fields("triton.runtime.jit", "JITFunction", "fn"),
     *fields(TRITON_TUNER, "Autotuner", "nargs", "configs_timings", "base_fn"),
 )
 
@@ -105,6 +110,7 @@ declare_parameters(
         FUSION_TIMED: "self module device",
         CONFIG_COMPILED: "self cfg",
         KERNEL_PRECOMPILED: "self",
+        KERNEL_COMPILED: "self",
         DISK_CACHE_CHECKED: "self tuning_key configs",
     }
 )

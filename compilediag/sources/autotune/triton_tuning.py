@@ -23,6 +23,7 @@ from ...decode.records.autotune_choices import (
     make_choices,
     make_run_id,
 )
+from ...events import KernelCompile
 from ...formatting import format_op
 from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
@@ -30,7 +31,7 @@ from ..compile_context import FunctionColumns, OwnerColumns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink
-from ..hooks.source import CacheSource, hook
+from ..hooks.source import CacheSource, Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules, require_triton
 from . import torch_api
@@ -415,3 +416,37 @@ class TritonAutotune(Tuner):
 def _median(times: Any) -> float:
     """triton keeps the median and two other quantiles of each configuration; a user's own timer may give one number."""
     return float(times[0] if isinstance(times, (list, tuple)) else times)
+
+
+class TritonJit(Source):
+    """Kernels that triton compiles when the program launches them itself, outside of what Inductor generates.
+
+    A launch whose arguments are known calls nothing of ours.
+    """
+
+    name = "triton_jit"
+
+    @classmethod
+    def probe(cls) -> None:
+        require_triton()
+
+    def _before(self, args: Args, kwargs: Kwargs) -> int:
+        return clock.now_ns()
+
+    @hook(torch_api.KERNEL_COMPILED, before=_before, late=True)
+    def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, time_ns: int | None) -> None:
+        if time_ns is None or (result is None and error is None):
+            return  # A hook of the program has kept triton from compiling it.
+        compile_id, key = self.context.keys.current()
+        row = KernelCompile(
+            time_ns=time_ns,
+            duration_s=(clock.now_ns() - time_ns) / 1e9,
+            compile_id=compile_id,
+            compile_key=key,
+            name=getattr(args[0].fn, "__name__", None),
+            language="triton",
+            where="process",
+            outcome="compiled" if error is None else "failed",
+            fail_reason=None if error is None else describe_error(error),
+        )
+        self.emit_event(row)

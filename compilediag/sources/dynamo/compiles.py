@@ -145,7 +145,7 @@ class Compiles(Source):
         known = self.context.frames.get(key or "", {})
         if metrics.fail_type is not None:
             known.update(read_failure(metrics.fail_type) or {})
-        self.emit(self._make_rows, metrics, known, key)
+        self.emit(self._make_rows, metrics, known, key, get_ident())
 
     def _add_compiled_ahead(self, metrics: Any) -> bool:
         """Hand over a compile of `aot_compile`; False if this is none."""
@@ -157,13 +157,13 @@ class Compiles(Source):
         stacks = self.context.stacks
         around = frames_outside(None, torch_api.AOT_COMPILE.module)
         self.emit(add_call_stack, stacks, known, code, around, clock.now_ns())
-        self.emit(self._make_rows, metrics, known, key)
+        self.emit(self._make_rows, metrics, known, key, get_ident())
         return True
 
-    def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None) -> Made:
+    def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None, thread: int) -> Made:
         if static := read_static_sources(vars(metrics)):
             self.recorder.facts.static_sources = static
-        event = make_compile(_correct_times(vars(metrics)), known, key)
+        event = make_compile(_correct_times(vars(metrics)), known, key, thread)
         return [] if event is None else [event]
 
     def _before_capture(self, args: Args, kwargs: Kwargs) -> int:
@@ -183,6 +183,7 @@ class Compiles(Source):
             outcome="ok" if error is None else "failed",
             fail_type=None if error is None else type(error).__name__,
             fail_reason=None if error is None else describe_error(error),
+            thread=get_ident(),
             **torch_api.describe_capture(args[0]),
         )
         self.emit_event(row)

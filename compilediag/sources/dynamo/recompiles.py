@@ -14,6 +14,7 @@ import types
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from threading import get_ident
 from typing import Any
 
 from ...decode.guards.failed_guards import (
@@ -77,7 +78,7 @@ class Recompiles(Source):
             closest = min(found, key=lambda entry: entry.distance)
         compile_id, key = self.context.keys.current()
         where = (code.co_name, code.co_filename, code.co_firstlineno)
-        rest = (key, len(entries), torch_api.current_region())
+        rest = (key, len(entries), torch_api.current_region(), get_ident())
         self.emit(_make_rows, clock.now_ns(), compile_id, where, found, closest, *rest)
 
     def _order_by_distance(self, failed: FailedCall) -> list[int]:
@@ -143,10 +144,12 @@ def _make_rows(
     key: str | None,
     checked: int,
     region: int | None,
+    thread: int,
 ) -> Made:
     for entry in entries:
         entry.guards = list(map(complete, entry.guards))
-    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key, checked, region)
+    rest = (key, checked, region, thread)
+    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, *rest)
 
 
 #: Guards on torch's state have one text for all entries, and expect another state in each. They are checked first, so

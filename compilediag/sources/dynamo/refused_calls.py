@@ -17,16 +17,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...decode.guards.failed_guards import FailedEntry, make_recompile_events
+from ...decode.guards.guard_text import split_comment
+from ...decode.guards.path import format_expression
+from ...errors import CompiledAfterWarmup
 from ...events import GuardFailure, Recompile, RefusedCall
+from ...formatting import format_first_line, format_function, format_line
 from ...system import clock
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source, hook
 from ..hooks.threads import caller_frames, is_torch_file
-from ..hooks.torch_names import HookPoint, is_frame_of
+from ..hooks.torch_names import HookPoint, Unavailable, is_frame_of
 from . import torch_api
-from .stack_frames import Places, add_call_stack, frames_outside, is_own_file
+from .stack_frames import Places, UserLine, add_call_stack, find_user_line, frames_outside
 from .torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
 
 # How often calls were refused, by the function and the guards that failed: one row at first, then counts.
@@ -40,13 +44,6 @@ _SHARED = (
     *("function", "file", "line", "guard_source", "guard_kind", "expected", "actual", "reason", "entries_checked"),
     *("closest_compile_id", "closest_compile_key", "user_file", "user_line", "user_code"),
 )
-
-
-class UserLine(NamedTuple):
-    """A line of the user's code."""
-
-    file: str | None = None
-    line: int | None = None
 
 
 class Refusal(NamedTuple):
@@ -214,7 +211,14 @@ _WATCHED: dict[str, HookPoint] = {
     "eager_then_compile": torch_api.EXAMPLE_INPUTS,
     "aot_eager_then_compile": torch_api.EXAMPLE_INPUTS,
 }
-_RAN = {"fail_on_recompile": "raised", "aot_eager_then_compile": "aot_eager"}
+_RAN = {
+    "fail_on_recompile": "raised",
+    "aot_eager_then_compile": "aot_eager",
+    "aot_compile": "raised",
+    "end_warmup": "raised",
+}
+#: The longest text of a guard in a message.
+MAX_GUARD = 200
 #: Entries of one function that are compared; torch's own limit is 8.
 MAX_ENTRIES = 64
 INTERVAL_S = 1.0
@@ -229,12 +233,26 @@ class Comparison(NamedTuple):
 
 class Refusals(Source):
     name = "refusals"
-    needs = (*(torch_api.STANCE, *dict.fromkeys(_WATCHED.values()), AOT_COMPILE, CAPTURE, TRACED_FUNCTION),)
+    needs = (
+        *(
+            torch_api.STANCE,
+            torch_api.DISABLING_WRAPPER,
+            *dict.fromkeys(_WATCHED.values()),
+            AOT_COMPILE,
+            CAPTURE,
+            TRACED_FUNCTION,
+        ),
+    )
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._stance, self._set_at = "default", UserLine()
         self._of_stance: list[Patch] = []
+        #: While the program wants to know by an exception: the hooks, and the line that asked for it.
+        self._of_raising: list[Patch] = []
+        self._asked_at = UserLine()
+        #: What this thread raises, until it has left torch.
+        self._raised = threading.local()
         self._tallies = RefusalTallies()
         self._due = 0.0
 
@@ -245,6 +263,7 @@ class Refusals(Source):
 
     def close(self) -> None:
         self._leave_stance()
+        self.stop_raising()
         self.recorder.release(self)
 
     # The stance
@@ -260,10 +279,7 @@ class Refusals(Source):
         self._stance, self._set_at = stance.stance, set_at
         point = _WATCHED.get(self._stance)
         if point is not None:
-            patch = self.watch(point, self._get_observer())
-            self._of_stance.append(patch)
-            self._patches.append(patch)  # With the others, so that whatever ends the watch removes it.
-            patch.install()
+            self._install_into(self._of_stance, self.watch(point, self._get_observer()))
         if stance.skip_guard_eval_unsafe:
             refusal = Refusal("skip_guard_eval_unsafe", "unchecked", None, set_at)
             tally = self._tallies.add(refusal, self.context.keys.make_key)
@@ -271,11 +287,19 @@ class Refusals(Source):
                 self.emit(make_first_rows, tally, clock.now_ns(), [], is_torch_file)
 
     def _leave_stance(self) -> None:
-        for patch in self._of_stance[:]:
+        self._remove_from(self._of_stance)
+
+    def _install_into(self, patches: list[Patch], patch: Patch) -> None:
+        patches.append(patch)
+        self._patches.append(patch)  # With the others, so that whatever ends the watch removes it.
+        patch.install()
+
+    def _remove_from(self, patches: list[Patch]) -> None:
+        for patch in reversed(patches[:]):
             patch.remove()
             if patch in self._patches:
                 self._patches.remove(patch)
-            self._of_stance.remove(patch)
+            patches.remove(patch)
 
     def _get_observer(self) -> Any:
         observers = {
@@ -284,6 +308,67 @@ class Refusals(Source):
             torch_api.EXAMPLE_INPUTS: self._inputs_noted,
         }
         return observers[_WATCHED[self._stance]]
+
+    # After the warm-up
+
+    def begin_raising(self, asked_at: tuple[str | None, int | None]) -> str | None:
+        """Raise in the caller before anything compiles. Why that is not possible; None if it is."""
+        if not self.is_active:
+            return str(self.status().reason)
+        if not self._of_raising:
+            try:
+                patches = [
+                    self.watch(torch_api.CONVERSION, self._converted, self._conversion_begins),
+                    self.watch(torch_api.TENSOR_SEARCH, self._compile_begins),
+                ]
+            except Unavailable as why:
+                return str(why)
+            self._asked_at = UserLine(*asked_at)
+            for patch in patches:
+                self._install_into(self._of_raising, patch)
+        return None
+
+    def stop_raising(self) -> None:
+        """Let torch compile again."""
+        self._remove_from(self._of_raising)
+
+    def _compile_begins(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch has found tensors in a frame that no entry fits, and would compile it now. So far it has changed
+        nothing but counters: no compile id was given, no entry made, no guard or config touched.
+        """
+        if not result or not torch_api.is_about_to_compile():
+            return
+        frame = args[0]
+        entries = looked_up_entries(frame.f_code)[:MAX_ENTRIES]
+        first = [first_failing_guard(entry.guard_manager, frame.f_locals) for entry in entries]
+        texts = tuple(f"{failure.guard} {failure.actual}" if failure else "" for failure in first)
+        self._note(frame.f_code, Comparison(entries, texts), (), frame.f_locals, "end_warmup")
+        raised = CompiledAfterWarmup(self._explain(frame.f_code, self._list_failures(entries, frame.f_locals)))
+        self._raised.error = raised
+        raise raised
+
+    def _conversion_begins(self, args: Args, kwargs: Kwargs) -> None:
+        self._raised.error = None
+
+    def _converted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
+        """torch returns to the caller. With `suppress_errors`, it has kept what was raised for itself."""
+        raised, self._raised.error = getattr(self._raised, "error", None), None
+        if raised is not None and error is None:
+            raise raised.with_traceback(None)
+
+    def _explain(self, code: types.CodeType, found: list[FailedEntry]) -> str:
+        step = self.recorder.find_step(clock.now_ns())
+        when = "" if step is None else f", at step {step}"
+        function = format_function(code.co_name, code.co_filename, code.co_firstlineno)
+        closest = min(found, key=lambda entry: entry.distance, default=None)
+        why = "it was not compiled before"
+        if closest is not None and closest.guards:
+            guard = closest.guards[0]
+            source = format_expression(guard.source) if guard.source else "a guard failed"
+            values = f" was {guard.expected}, now {guard.actual}" if guard.actual is not None else ""
+            text, _ = split_comment(guard.guard or guard.kind)
+            why = f"{source}{values} (guard: {format_first_line(text, MAX_GUARD)})"
+        return format_line(f"{function} has to be compiled after the warm-up{when}: {why}", 1_000)
 
     # Calls
 
@@ -332,8 +417,8 @@ class Refusals(Source):
     ) -> None:
         """Count a call; the first one with these failing guards is a row at once, with all that failed."""
         by = refused_by or self._stance
-        ran = "raised" if refused_by else _RAN.get(by, "eager")
-        set_at = UserLine() if refused_by else self._set_at
+        ran = _RAN.get(by, "eager")
+        set_at = {"aot_compile": UserLine(), "end_warmup": self._asked_at}.get(by, self._set_at)
         refusal = Refusal(by, ran, code, set_at, compared.first if compared and compared.first else ())
         tally = self._tallies.add(refusal, self.context.keys.make_key)
         if tally is None:
@@ -393,12 +478,3 @@ def _read_stack(through: Sequence[types.CodeType], outside: str | None) -> Place
     """
     codes, offsets = frames_outside(None, outside)
     return [*codes, *through], [*offsets, *(-1 for _ in through)]
-
-
-def find_user_line(depth: int = 20) -> UserLine:
-    """The innermost line of this thread that is neither torch's nor compilediag's."""
-    for frame in caller_frames(depth):
-        file = frame.f_code.co_filename
-        if not is_torch_file(file) and not is_own_file(file):
-            return UserLine(file, frame.f_lineno)
-    return UserLine()

@@ -16,7 +16,7 @@ import linecache
 import os
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...decode.call_stacks import CallStacks, Frame, is_torch_file
 from ...formatting import parse_resumed
@@ -26,6 +26,14 @@ from ..hooks.threads import caller_frames
 from . import torch_api
 
 T = TypeVar("T")
+
+
+class UserLine(NamedTuple):
+    """A line of the user's code."""
+
+    file: str | None = None
+    line: int | None = None
+
 
 #: Lines of a call whose text is kept; a statement that is longer is a block.
 MAX_LINES = 100
@@ -198,6 +206,7 @@ Places = tuple[list[types.CodeType], list[int]]
 _ORIGINALS = OriginalCodes()
 #: Frames of our own hooks are left out.
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGE = os.path.dirname(_OWN[:-1]) + os.sep
 
 
 def is_own_file(file: str) -> bool:
@@ -277,3 +286,12 @@ def _find_assigned(code: types.CodeType, at: int, line: int, parameters: tuple[s
         return ()
     own = _ORIGINALS.find(code)
     return find_assigned(code, at, parameters) if own is None else find_assigned_before(own, line, parameters)
+
+
+def find_user_line(depth: int = 20) -> UserLine:
+    """The innermost line of this thread that is neither torch's nor compilediag's."""
+    for frame in caller_frames(depth):
+        file = frame.f_code.co_filename
+        if not is_torch_file(file) and not file.startswith(_PACKAGE):
+            return UserLine(file, frame.f_lineno)
+    return UserLine()

@@ -75,6 +75,10 @@ STANCE = TorchName(EVAL_FRAMES, "_stance")
 CALLBACK_OF_STANCE = HookPoint(EVAL_FRAMES, "_callback_from_stance")
 #: Called before torch raises under `fail_on_recompile`, and at each conversion.
 TENSOR_SEARCH = HookPoint(CONVERT, "has_tensor_in_frame")
+#: Calls what converts a frame. What it raises leaves the compiled call; a setting can suppress what that raises.
+CONVERSION = HookPoint(CONVERT, "CatchErrorsWrapper.__call__")
+#: The code of the wrapper of a function that is not compiled, but what it calls is.
+DISABLING_WRAPPER = TorchName("torch._dynamo.decorators", "_nonrecursive_disable_wrapper_code")
 #: Called by the stances that compile the second call, with how often the function was called.
 EXAMPLE_INPUTS = HookPoint(EVAL_FRAMES, "_get_or_add_example_inputs")
 #: Finds the first guard that fails: of an entry at a recompile, and of code that was compiled ahead of time.
@@ -152,6 +156,7 @@ declare_parameters(
         PROFILE_WRITTEN: "cache_key pickled_code",
         CALLBACK_OF_STANCE: "callback",
         TENSOR_SEARCH: "frame",
+        CONVERSION: "self frame",
         EXAMPLE_INPUTS: "frame",
         GUARDS_COMPARED: "self x",
     }
@@ -396,6 +401,16 @@ def was_converted(code: types.CodeType) -> bool:
 def is_refusing(depth: int = 8) -> bool:
     """True in the callback of the stance `fail_on_recompile`."""
     return any(is_frame_of(frame, EVAL_FRAMES, "fail_callback") for frame in caller_frames(depth))
+
+
+def is_about_to_compile(depth: int = 20) -> bool:
+    """True while what converts a frame looks for tensors: if there are any, it compiles next."""
+    frames = list(caller_frames(depth))
+    places = [at for at, frame in enumerate(frames) if frame.f_globals.get("__name__") == CONVERT]
+    if not places or is_refusing(depth):
+        return False
+    around = frames[places[-1] + 1 : places[-1] + 2]
+    return not any(frame.f_code is DISABLING_WRAPPER.get_loaded() for frame in around)
 
 
 def is_module_call(function: Any) -> bool:

@@ -52,6 +52,8 @@ class SessionFacts:
     device: str | None = None
     #: torch's setting of the same name, as text.
     static_sources: str | None = None
+    #: The last of the program's own steps.
+    last_step: int | None = None
 
     def to_meta(self) -> dict[str, Any]:
         """Those that are known."""
@@ -73,6 +75,9 @@ class EventSink(Protocol):
 
     def put(self, feed: Feed, make: Callable[..., Made], *args: Any) -> None:
         """Hand over what will be `make(*args)`, which runs in the writer's thread."""
+
+    def find_step(self, time_ns: int) -> int | None:
+        """The program's step that ran at this time; None without steps."""
 
     def release(self, counter: Counter) -> None:
         """Ask `counter` for the last time, once no other thread asks it any more."""

@@ -75,8 +75,11 @@ interface LeftOut {
  *  each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
  *  `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
  *  as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
- *  writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
- *  `ranks_read` the number of those whose rows the session has. All other numbers cover only these. */
+ *  writer took, `own_share` is own_s / compile_s. `wall_s` is the time of the recording, `wall_share` the share of it
+ *  in which a process compiled. `last_step` is the program's own step of the last compile, `end_step` its last one, if
+ *  the recording is over. `after_warmup` counts the incidents after the warm-up; it is None if no warm-up ended. If
+ *  ranks were grouped, `ranks` is the number of all ranks and `ranks_read` the number of those whose rows the session
+ *  has. All other numbers cover only these. */
 interface TotalsDict {
   events: number;
   compiles: number;
@@ -101,6 +104,11 @@ interface TotalsDict {
   lost_s: number;
   own_s: number;
   own_share: number | null;
+  wall_s: number | null;
+  wall_share: number | null;
+  last_step: number | null;
+  end_step: number | null;
+  after_warmup: number | null;
   dropped: number;
   compiled_calls: number | null;
   eager_calls: number | null;
@@ -695,6 +703,8 @@ interface CompilesRow {
   user_line: number | null;
   stack: string | null;
   blocks: Json | null;
+  step: number | null;
+  thread: number | null;
 }
 
 interface RecompilesRow {
@@ -723,6 +733,8 @@ interface RecompilesRow {
   entries_analyzed: number | null;
   guards_failed: number | null;
   lost_s: number | null;
+  step: number | null;
+  thread: number | null;
 }
 
 interface GuardFailuresRow {
@@ -773,6 +785,7 @@ interface RefusedCallsRow {
   set_file: string | null;
   set_line: number | null;
   stack: string | null;
+  step: number | null;
 }
 
 interface CacheLookupsRow {
@@ -807,6 +820,7 @@ interface CacheLookupsRow {
   nearest_key: string | null;
   nearest_session: string | null;
   key_diff: Json | null;
+  step: number | null;
   explained: string[] | null;
   part_of: number;
 }
@@ -840,6 +854,7 @@ interface AutotuneRow {
   in_subprocess: boolean | null;
   tuner_pid: number | null;
   from_cache: string | null;
+  step: number | null;
   part_of: number;
 }
 
@@ -875,6 +890,7 @@ interface CudagraphsRow {
   nodes: number | null;
   pool_bytes: number | null;
   device: string | null;
+  step: number | null;
   part_of: number;
 }
 
@@ -892,6 +908,7 @@ interface KernelsRow {
   worker_pid: number | null;
   outcome: string | null;
   fail_reason: string | null;
+  step: number | null;
 }
 
 interface GraphBreaksRow {
@@ -1085,6 +1102,20 @@ interface VllmCompilesRow {
   graph_ops: number | null;
 }
 
+interface WarmupEndsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  on_compile: string | null;
+  ended_by: string | null;
+  user_file: string | null;
+  user_line: number | null;
+  step: number | null;
+}
+
 interface RankMembersRow {
   event_id: number;
   time: number;
@@ -1218,6 +1249,7 @@ interface RowTypes {
   calls: CallsRow;
   vllm_configs: VllmConfigsRow;
   vllm_compiles: VllmCompilesRow;
+  warmup_ends: WarmupEndsRow;
   rank_members: RankMembersRow;
   sources: SourcesRow;
   cache_groups: CacheGroupsRow;

@@ -124,6 +124,7 @@ export const WORDS = {
     "written": "file written"
   },
   "meanings": {
+    "after warm-up": "What compiled after the program said that it is warm (session.end_warmup): each is an incident.",
     "autotuning": "Runs several kernels for one operation and keeps the fastest.",
     "backend time": "Everything below Dynamo: AOTAutograd, Inductor, building kernels.",
     "break-even": "After so many calls the tuning has paid for itself.",
@@ -175,6 +176,7 @@ export const WORDS = {
     "vs. runner-up": "How much longer one call of the second best kernel takes.",
     "what changed": "The guarded value of the guard that torch checked first, in the entry with the fewest failing guards.",
     "warm-ups": "Runs before a capture, which let libraries set up their state.",
+    "after_warmup": "What compiled after the program said that it is warm (session.end_warmup): each is an incident.",
     "cache_groups": "torch keeps compiled code in several caches. A row sums up the lookups of a function in one of them.",
     "cache_hits": "A compiled graph that came from a cache on disk or in memory, so that it did not have to be built.",
     "collectives": "Communication between ranks, in the order in which a compiled graph starts it.",

@@ -13,8 +13,9 @@ const FORMATS = [["_s", formatSeconds], ["_share", formatShare], ["", formatCoun
 
 /** @type {{from: string, main: Total, details: Total[]}[]} the table that each sums up, the total, and more about it */
 const TOTALS = [
-  { from: "compiles", main: ["compiles", "compile", "compiles"], details: [["compile_s", ""]] },
+  { from: "compiles", main: ["compiles", "compile", "compiles"], details: [["compile_s", ""], ["wall_share", "of the time"]] },
   { from: "recompiles", main: ["recompiles", "recompile", "recompiles"], details: [["lost_s", "lost"]] },
+  { from: "compiles", main: ["after_warmup", "after warm-up"], details: [] },
   { from: "compiles", main: ["limit_hits", "at the recompile limit"], details: [] },
   { from: "compile_caches", main: ["cache_hits", "cache hit", "cache hits"], details: [["cache_saved_s", "saved"]] },
   { from: "compile_caches", main: ["cache_misses", "cache miss", "cache misses"], details: [] },
@@ -35,6 +36,15 @@ const TOTALS = [
 /** Totals that are named also where they were not collected; most sessions have none of the others. */
 const ESSENTIAL = ["compiles", "recompiles", "cache_hits", "graph_breaks"];
 
+/**
+ * Whether a zero is said too: after the warm-up nothing should compile.
+ * @param {Store} store
+ * @param {string} total
+ */
+function isPromise(store, total) {
+  return total === "after_warmup" && store.totals[total] === 0;
+}
+
 /** @param {{store: Store}} props */
 export function Totals({ store }) {
   const { now, totals } = store;
@@ -42,7 +52,7 @@ export function Totals({ store }) {
     ${now.length > 0 && !totals.compiles && html`<div>${formatAmount(now.length, "compile")} running</div>`}
     ${TOTALS.map(({ from, main, details }) => {
       const isBlind = store.observed[from] === false;
-      const isShown = store.totals[main[0]] > 0 || (isBlind && ESSENTIAL.includes(main[0]));
+      const isShown = store.totals[main[0]] > 0 || (isBlind && ESSENTIAL.includes(main[0])) || isPromise(store, main[0]);
       const isWarning = main[0] === "own_share" && store.totals.own_share > LARGE_SHARE;
       return html`<div key=${main[0]} class=${isWarning ? "is-warning" : ""} hidden=${!isShown}>
         <${TotalNumber} store=${store} total=${main} isBlind=${isBlind} isMain=${true} />

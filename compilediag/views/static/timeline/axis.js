@@ -151,3 +151,29 @@ function drawFoldSign(frame, { start, end }) {
   }
   context.stroke();
 }
+
+/**
+ * The line where the warm-up ended: what is at its right is an incident.
+ * @param {Frame} frame
+ * @param {number} at Unix ms
+ */
+export function drawWarmupEnd(frame, at) {
+  const { context, palette, width, height, gutter, layout } = frame;
+  const x = Math.round(toX(frame, at)) + 0.5;
+  if (x < gutter || x > width) return;
+  context.strokeStyle = palette.text;
+  context.setLineDash([5, 3]);
+  context.beginPath();
+  context.moveTo(x, 0);
+  context.lineTo(x, height);
+  context.stroke();
+  context.setLineDash([]);
+  if (!layout.axis) return;
+  const text = "warm-up ended";
+  const wide = context.measureText(text).width;
+  const left = x + wide + LABEL_GAP > width ? x - wide - 4 : x + 4;
+  context.fillStyle = palette.surface;
+  context.fillRect(left - 2, 0, wide + 4, AXIS);
+  context.fillStyle = palette.text;
+  context.fillText(text, left, AXIS / 2);
+}

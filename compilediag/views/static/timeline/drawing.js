@@ -2,7 +2,7 @@
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
 import { findCellNumber } from "../core/notebook-cell.js";
 import { joinChange, readChange } from "../core/recompiles.js";
-import { AXIS, drawAxis, drawGrid, toX } from "./axis.js";
+import { AXIS, drawAxis, drawGrid, drawWarmupEnd, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
 import { drawCross, drawMarks } from "./marks.js";
 import { PHASE_KINDS } from "./phases.js";
@@ -36,6 +36,7 @@ import { nameCompile } from "./words.js";
  * @property {Record<string, string>} palette
  * @property {Set<string | null> | null} lit keys of the compiles that are drawn in full color; null for all
  * @property {number} origin Unix ms of 0 on the axis
+ * @property {number | null} warmup Unix ms of the end of the warm-up
  * @property {number | null} selected event id of a compile
  * @property {CompileBar | null} current the compile that the arrow keys have reached
  * @property {Recompiles} recompiles
@@ -110,6 +111,7 @@ export function drawTimeline(frame, lanes) {
   if (layout.axis) drawGrid(frame);
   for (let i = first; i < last; i += 1) drawLane(frame, lanes[i], layout.axis + i * layout.lane - scroll);
   if (layout.axis) drawAxis(frame);
+  if (frame.warmup !== null) drawWarmupEnd(frame, frame.warmup);
 }
 
 /**

@@ -11,7 +11,7 @@ import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, Time
 /** @import { CompileBar, Lane, Mark, TimelineLanes } from "./lanes.js" */
 /** @import { Range } from "./ranges.js" */
 
-/** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit">} View */
+/** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit" | "warmup">} View */
 /** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean, isPlace?: boolean}} Hit */
 
 const MOST_LANES = 7; // without "more"
@@ -101,6 +101,12 @@ export class TimelineModel {
     return clampRange({ from: this.scale.toUnits(zoom.from), to: this.scale.toUnits(zoom.to) }, this.bounds);
   }
 
+  /** When the warm-up ended, Unix ms: of several processes, in the last one. */
+  get warmup() {
+    const ends = this.store.table("warmup_ends");
+    return ends.rows.length ? Math.max(...ends.rows.map((row) => Number(ends.get(row, "time")))) : null;
+  }
+
   /** Where the bars are, px. */
   get plot() {
     return { left: this.layout.gutter, wide: Math.max(1, this.width - this.layout.gutter) };
@@ -108,9 +114,10 @@ export class TimelineModel {
 
   /** @returns {View} */
   get view() {
-    const { scale, now, lit } = this;
+    const { scale, now, lit, warmup } = this;
     const { from, to } = this.range;
-    return { from, to, range: { from: scale.toMs(from), to: scale.toMs(to) }, scale, origin: this.lanes.extent.from, now, lit };
+    const range = { from: scale.toMs(from), to: scale.toMs(to) };
+    return { from, to, range, scale, origin: this.lanes.extent.from, now, lit, warmup };
   }
 
   /** @returns {View} with all of the time */

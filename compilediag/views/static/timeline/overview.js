@@ -56,7 +56,7 @@ export class Overview {
     this.window.style.left = `${Math.min(left, wide - size)}px`;
     this.window.style.width = `${size}px`;
     // Bars do not change while the window moves, so they are not drawn again.
-    const look = [view.palette.surface, globalThis.devicePixelRatio];
+    const look = [view.palette.surface, view.warmup, globalThis.devicePixelRatio];
     if (!this.inputs.haveChanged(lanes.version, wide, bounds.to, view.scale.stretches.length, ...look)) return;
     const context = sizeCanvas(this.canvas, wide, HEIGHT);
     if (context) drawTimeline({ ...view, context, gutter: 0, width: wide, height: HEIGHT, scroll: 0, layout: LAYOUT }, [lanes.joined]);
