@@ -24,10 +24,10 @@ from .recording.active_recording import (
     find_current,
     notice,
 )
-from .recording.listeners import listen
+from .recording.listeners import Turn, listen
 from .session import Session
 
-__all__ = ["DETAILS", "current", "listen", "notice", "start", "step", "stop", "stop_all", "watch"]
+__all__ = ["DETAILS", "Turn", "current", "listen", "notice", "start", "step", "stop", "stop_all", "watch"]
 
 
 def watch(

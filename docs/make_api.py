@@ -28,6 +28,7 @@ import compilediag as cd
 
 Everything else of the package is internal and can change. `make docs` writes this page from the docstrings.
 """
+MAX_LINE = 120
 #: A page of the documentation, as docstrings name it.
 _PAGE = re.compile(r"`?docs/(\w+)\.md`?")
 #: Classes whose objects are returned: the name of such an object in the examples of the documentation.
@@ -88,8 +89,11 @@ def write_callable(name: str, function: Callable[..., Any], same: str | None = N
         raise ValueError(
             f"the docstring of {name} explains {[*arguments]}, and it takes {[p.name for p in parameters]}"
         )
-    shown = ", ".join(p.name if p.default is p.empty else f"{p.name}={write_default(p.default)}" for p in parameters)
-    print(f"### {name}\n\n```python\n{name}({shown})\n```\n\n{text}\n" if parameters else f"### {name}()\n\n{text}\n")
+    shown = [p.name if p.default is p.empty else f"{p.name}={write_default(p.default)}" for p in parameters]
+    call = f"{name}({', '.join(shown)})"
+    if len(call) > MAX_LINE:
+        call = f"{name}(\n" + "".join(f"    {one},\n" for one in shown) + ")"
+    print(f"### {name}\n\n```python\n{call}\n```\n\n{text}\n" if parameters else f"### {name}()\n\n{text}\n")
     if same is not None:
         print(f"Arguments: {same}.\n")
     elif parameters:

@@ -330,6 +330,14 @@ class _Explained:
         return format_line(", ".join(dict.fromkeys([*filter(None, (tensors,)), *values])), MAX_CHANGE) or None
 
 
+@kept_after(find_recompiles)
+def name_causes(evidence: Evidence) -> dict[str, str]:
+    """The fingerprint of the finding on each recompile, by its compile key."""
+    keys = {row.event_id: row.compile_key for row in evidence.rows(Recompile)}
+    named = [(keys.get(number), one.fingerprint) for one in find_recompiles(evidence) for number in one.evidence]
+    return {key: fingerprint for key, fingerprint in named if key is not None}
+
+
 def count_incidents(incidents: Iterable[Incident]) -> int:
     """Those that stand on their own, and each refused call."""
     return sum(one.count for one in incidents if one.part_of is None)

@@ -22,12 +22,13 @@ class Turn:
     """What is new since the last turn: events, each once and in order, and what compiles now.
 
     `running` has one dict per thread, as `Session.progress` has them. `warmup` is the end of the warm-up; None before.
-    An event has no rank and no pid: they are those of this process.
+    An event has no rank and no pid: they are those of this process; `rank` is None without a distributed job.
     """
 
     events: Sequence[Event]
     running: Sequence[Mapping[str, Any]]
     warmup: WarmupEnd | None
+    rank: int | None = None
 
 
 Listener = Callable[[Turn], object]

@@ -307,7 +307,7 @@ class Recorder:
         if self.is_ended:
             return
         begin = time.thread_time_ns()
-        if self._writer.lost is not None:
+        if self._writer.lost is not None and not self._list_listeners():
             self._drop_waiting()
         else:
             self._shield(None, self._note_rank)
@@ -323,6 +323,10 @@ class Recorder:
         events += self._shield([], self.states.find_changed, final)
         states = self._shield(self._shown_progress, self._list_progress)
         self._tell_listeners(events, states)
+        if self._writer.lost is not None:
+            for feed in self.feeds[-1:]:
+                feed.dropped += len(events)
+            return
         progress = (os.getpid(), states) if states != self._shown_progress else None
         self._beats += 1
         if not events and progress is None and not self._writer.waiting:
@@ -342,10 +346,12 @@ class Recorder:
             self.states.forget_written()
             self._quota.give_back(texts)
 
+    def _list_listeners(self) -> list[Listener]:
+        return [*self.listeners, *listeners.registered]
+
     def _tell_listeners(self, events: list[Event], running: States) -> None:
-        told = [*self.listeners, *listeners.registered]
-        if told:
-            turn = Turn(events, list(running.values()), self.warmup)
+        if told := self._list_listeners():
+            turn = Turn(events, list(running.values()), self.warmup, self._rank)
             for listener in told:
                 self._shield(None, listener, turn)
 

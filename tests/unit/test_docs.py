@@ -56,7 +56,7 @@ def test_an_output_without_commands_is_an_error(python, tmp_path):
 
 
 def test_every_table_and_only_tables_have_a_section():
-    assert set(read_documented()) == {"events", *events.BY_TABLE}
+    assert set(read_documented()) == {"events", "incidents", *events.BY_TABLE}
 
 
 def test_every_line_of_the_guest_contract_names_a_test_that_exists():
