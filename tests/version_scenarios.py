@@ -238,6 +238,16 @@ def tune_own_kernel() -> None:
     triton_kernels.launch(triton_kernels.add_one, torch.ones(1 << 16, device="cuda"))
 
 
+def launch_own_kernel() -> None:
+    import triton
+
+    from tests.gpu import triton_kernels
+
+    kernel = triton.jit(triton_kernels.add_one.fn.fn)  # One that has compiled nothing yet.
+    x = torch.ones(256, device="cuda")
+    kernel[(1,)](x, torch.empty_like(x), x.numel(), BLOCK=256)
+
+
 def compile_twice_on_gpu() -> None:
     for _ in range(2):
         torch._dynamo.reset()
@@ -444,6 +454,13 @@ SCENARIOS = (
         "configurations of your own `triton.autotune` kernels",
         tune_own_kernel,
         rows("autotune", tuner="triton_autotune"),
+        needs=GPU,
+    ),
+    Scenario(
+        "triton_jit",
+        "your own Triton kernels, each time that one is compiled",
+        launch_own_kernel,
+        rows("kernels", language="triton", where="process"),
         needs=GPU,
     ),
     Scenario(

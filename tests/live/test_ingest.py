@@ -42,7 +42,7 @@ def rows(frame, *names):
 def test_compiles_are_the_same(both):
     live, log = (session.compiles for session in both)
     # Of the stack a log leaves out the innermost callers.
-    unlogged = ["backend", "on_failure", "limit_argument", "region"]
+    unlogged = ["backend", "on_failure", "limit_argument", "region", "thread"]
     apart = ("event_id", "restart_reasons", "stack", "duration_s")
     names = [name for name in live.columns if name not in (*apart, *unlogged)]
     assert rows(log, *names) == rows(live, *names)
