@@ -349,6 +349,7 @@ GUARD_KINDS = (
     "mode_stack",
     "backend",
     "dead_reference",
+    "all_passed",
     "other",
 )
 

@@ -140,6 +140,7 @@ GUARD_KIND_MEANINGS = {
     "mode_stack": "Checks which function modes are active.",
     "backend": "Checks that torch.compile has the same backend and options.",
     "dead_reference": "The guarded object was deleted, so the entry cannot be used any more.",
+    "all_passed": "No guard failed when torch looked for one: another thread had compiled the same meanwhile.",
     "other": "A guard of another kind.",
 }
 #: Word on the page or in the documentation -> what it means, in a sentence or two.

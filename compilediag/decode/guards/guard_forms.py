@@ -700,6 +700,7 @@ _PROSE: tuple[tuple[str, Callable[[str], Check | None]], ...] = (
     # the entry itself
     ("Duplicate tensors found", _read_duplicates),
     ("Duplicate tensor found", _read_duplicates),
+    ("Unexpected recompilation: runtime guards failed even though they passed", _constantly("all_passed")),
     ("BACKEND_MATCH", _read_backend),
     ("___check_current_backend", _read_backend),
     ("___skip_backend_check", _read_backend),

@@ -458,6 +458,16 @@ RULES = (
         what="compiled with another backend callable",
     ),
     Rule(
+        "compiled_by_threads_at_once",
+        ("all_passed",),
+        action="Call it once with each kind of input before the threads start, or hold a lock during these first "
+        "calls.",
+        why="Threads that need the same compile at the same time wait for each other, and then each compiles: torch "
+        "does not look again whether another thread has done it meanwhile.",
+        what="several threads compiled the same at once",
+        docs=None,
+    ),
+    Rule(
         "dict_keys_change",
         ("dict_keys",),
         cases=(
