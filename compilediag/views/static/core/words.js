@@ -219,6 +219,7 @@ export const WORDS = {
     "mode_stack": "Checks which function modes are active.",
     "backend": "Checks that torch.compile has the same backend and options.",
     "dead_reference": "The guarded object was deleted, so the entry cannot be used any more.",
+    "all_passed": "No guard failed when torch looked for one: another thread had compiled the same meanwhile.",
     "other": "A guard of another kind."
   }
 };
