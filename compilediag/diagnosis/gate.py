@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..events import Calls, Compile, GraphBreak, Recompile, Rows, SourceStatus
+from ..events import CacheLookup, Calls, Compile, GraphBreak, Recompile, Rows, SourceStatus
 from ..formatting import (
     escape_lines,
     format_amount,
@@ -21,6 +21,7 @@ from .diff import find_changes
 from .evidence import get_place, group_by, sum_seconds
 from .incidents import Incident, count_incidents, find_incidents, find_warmup_ends
 from .rules.break_even import make_eager_call_counter
+from .rules.caches import is_loaded_code
 from .rules.coverage import explain_gaps, map_collected
 
 #: Causes that are listed for each broken limit.
@@ -57,10 +58,10 @@ class Broken:
 def check(data: Rows, limits: Limits, must_compile: bool = True) -> list[Broken]:
     """Find the limits that a session breaks, none if it passes.
 
-    A limit whose table was not collected does not pass, nor does, with `must_compile`, a session in which nothing was
-    compiled.
+    A limit whose table was not collected does not pass, nor does, with `must_compile`, a session in which no compiled
+    code was made or loaded.
     """
-    if must_compile and not data.rows(Compile):
+    if must_compile and not data.rows(Compile) and not any(map(is_loaded_code, data.rows(CacheLookup))):
         return [Broken("nothing was compiled, so the limits cannot be checked", _list_gaps(data))]
     return [broken for check_limit in _CHECKS for broken in check_limit(data, limits)]
 

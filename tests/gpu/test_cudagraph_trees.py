@@ -104,7 +104,7 @@ def test_a_parameter_that_moved():
     assert "(input " in again["input"] and " and " not in again["input"], "one parameter of two"
 
 
-def test_an_input_that_another_graph_made_elsewhere():
+def test_an_input_that_another_graph_made_elsewhere(fresh_inductor_cache):
     seen = in_graph_parity(programs.input_of_a_graph_moves)
     assert actions(seen) == ["warmup", "warmup", "record", "record", "rerecord"]
     (again,) = rows(seen, "rerecord")
@@ -114,7 +114,7 @@ def test_an_input_that_another_graph_made_elsewhere():
     assert again["copied_inputs"] == 0
 
 
-def test_an_output_that_stayed_alive():
+def test_an_output_that_stayed_alive(fresh_inductor_cache):
     seen = in_graph_parity(programs.output_stays_alive)
     (again,) = rows(seen, "rerecord")
     assert again["mismatch"] == "ExpectedDeadIndicesBeforeGraphMismatch"
@@ -135,7 +135,7 @@ def test_too_many_re_records_end_in_eager_runs():
 # Skipped, whole or in part
 
 
-def test_a_mutated_input_is_skipped_when_it_runs():
+def test_a_mutated_input_is_skipped_when_it_runs(fresh_inductor_cache):
     seen = in_graph_parity(programs.mutated_input)
     (skip,) = rows(seen)
     assert (skip["action"], skip["reason"], skip["counted"]) == ("skip", "mutated inputs (1 instances)", True)
@@ -144,7 +144,7 @@ def test_a_mutated_input_is_skipped_when_it_runs():
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_mutated_input_is_skipped_when_it_is_compiled(cut):
+def test_a_mutated_input_is_skipped_when_it_is_compiled(cut, fresh_inductor_cache):
     with patched({"triton.cudagraph_support_input_mutation": False, "graph_partition": cut}):
         seen = in_graph_parity(programs.mutated_input)
     (skip,) = rows(seen)
@@ -152,7 +152,7 @@ def test_a_mutated_input_is_skipped_when_it_is_compiled(cut):
     assert user_line(skip) == "x.add_(1)"
 
 
-def test_what_is_resized_is_mutated_after_a_graph_break():
+def test_what_is_resized_is_mutated_after_a_graph_break(fresh_inductor_cache):
     seen = in_graph_parity(programs.resized)
     assert sorted(actions(seen)) == ["record", "skip", "warmup"]
     (skip,) = rows(seen, "skip")
@@ -169,7 +169,7 @@ def test_a_copy_between_host_and_gpu_cuts_the_graph(program, fresh_inductor_cach
     assert cut["reason"] in ("DeviceCopy ops", "cpu ops")
 
 
-def test_a_tensor_of_the_cpu_is_skipped_where_graphs_are_not_cut():
+def test_a_tensor_of_the_cpu_is_skipped_where_graphs_are_not_cut(fresh_inductor_cache):
     with patched(graph_partition=False):
         seen = in_graph_parity(programs.from_host)
     (skip,) = rows(seen)
@@ -185,7 +185,7 @@ def test_an_operation_that_can_not_be_captured_cuts_the_graph(fresh_inductor_cac
     assert "unsafe(" in user_line(cut)
 
 
-def test_such_an_operation_is_skipped_where_graphs_are_not_cut():
+def test_such_an_operation_is_skipped_where_graphs_are_not_cut(fresh_inductor_cache):
     with patched(graph_partition=False):
         (skip,) = rows(in_graph_parity(programs.unsafe_operation))
     assert skip["reason"].startswith("incompatible op compilediag_tests.unsafe") and "unsafe(" in user_line(skip)
@@ -204,7 +204,7 @@ def test_a_partitioned_graph_from_the_cache_is_recorded_again(fresh_inductor_cac
     assert first["reason"] and second["reason"] is None, "it is not kept with the compiled graph"
 
 
-def test_symbolic_sizes_are_skipped_on_request():
+def test_symbolic_sizes_are_skipped_on_request(fresh_inductor_cache):
     without = functools.partial(programs.sizes, **{"triton.cudagraph_skip_dynamic_graphs": True})
     with patched(graph_partition=False):
         (skip,) = rows(in_graph_parity(without))

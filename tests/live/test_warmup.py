@@ -120,6 +120,53 @@ def test_a_process_that_loads_the_artifacts_compiles_nothing_from_scratch(run, r
     assert {kernel.outcome for kernel in shared.data.rows(KernelCompile)} == {"cached"}
 
 
+#: A server that is warm after two requests, and then gets one of another size.
+SERVER = """
+import sys
+import torch
+import compilediag as cd
+
+torch._dynamo.config.caching_precompile = True
+if "--load" in sys.argv:
+    with open("serve.artifacts", "rb") as file:
+        torch.compiler.load_cache_artifacts(file.read())
+torch.manual_seed(0)
+layer = torch.nn.Linear(8, 8, bias=False)
+
+
+@torch.compile(dynamic=False)
+def answer(x):
+    return layer(x)
+
+
+with torch.no_grad():
+    for rows in (4, 6, 6, 9):
+        cd.step()
+        answer(torch.randn(rows, 8))
+"""
+
+
+def test_where_torch_also_keeps_what_dynamo_traced_the_next_process_compiles_nothing(program_server, folder):
+    (folder / "server.py").write_text(SERVER)
+    watch = ("-m", "compilediag", "run", "--quiet", "--warmup-steps", "3", "--save")
+
+    def run(*command, cache):
+        return program_server.run(*command, cwd=folder, env={"TORCHINDUCTOR_CACHE_DIR": str(folder / cache)})
+
+    assert run(*watch, "cold.cdiag", "server.py", cache="cold-server").returncode == 0
+    incidents = cd.load(folder / "cold.cdiag").incidents
+    assert incidents[incidents["part_of"].isna()][["kind", "step"]].values.tolist() == [["recompile", 3]]
+    check = ("-m", "compilediag", "check", "--max-after-warmup", "0")
+    assert run(*check, "cold.cdiag", cache="none").returncode == 1
+    assert run("-m", "compilediag", "plan", "--warmup", "serve.py", "cold.cdiag", cache="none").returncode == 0
+    assert "saved the artifacts" in run("serve.py", "server.py", cache="warm-server").stderr
+    assert run(*watch, "warm.cdiag", "server.py", "--load", cache="empty-server").returncode == 0
+    warm = cd.load(folder / "warm.cdiag")
+    assert len(warm.compiles) == len(warm.incidents) == 0 and len(warm.warmup_ends) == 1
+    done = run(*check, "warm.cdiag", cache="none")
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_session_that_compiled_nothing_has_no_warmup(tmp_path):
     with cd.watch() as session:
         pass

@@ -209,6 +209,11 @@ CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "tri
 SETTINGS = ("inductor_config", "autograd_config", "cpp_runtime_thread_count", "torch_version", "system_info")
 
 
+def is_loaded_code(row: CacheLookup) -> bool:
+    """True where torch found the compiled versions of a function on disk, so that none has to be traced."""
+    return row.cache == "dynamo_code" and row.outcome == "hit" and row.tier != "memory"
+
+
 @kept_of(CacheLookup)
 def find_cache_problems(evidence: Evidence) -> list[Finding]:
     """A miss by itself is no finding: a first compile misses."""
