@@ -434,8 +434,8 @@ class Session(TableProperties):
         """A plotly figure. It has no background, so it can be read in light and dark notebooks.
 
         Args:
-            name: "timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff",
-                "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips".
+            name: "timeline", "causes", "phases", "tracing", "caches", "autotune", "autotune_margins",
+                "autotune_payoff", "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips".
 
         Raises:
             CompilediagError: there is no figure of that name.
@@ -460,9 +460,10 @@ class Session(TableProperties):
 
         Args:
             path: the file or folder to write.
-            format: "perfetto": one JSON file that ui.perfetto.dev opens. "parquet" or "csv": a folder with one file per
-                table (lists and dicts as JSON). "markdown": a text of at most 60 kB for an issue, with environment,
-                plan and recompiles.
+            format: "perfetto": one JSON file that ui.perfetto.dev opens. "speedscope": one that speedscope.app opens,
+                with the seconds that Dynamo traced each function. "parquet" or "csv": a folder with one file per table
+                (lists and dicts as JSON). "markdown": a text of at most 60 kB for an issue, with environment, plan and
+                recompiles.
             redact: whether "markdown" leaves out source code, values and paths; by default it does. The other formats
                 can't be redacted.
 

@@ -58,6 +58,24 @@ def double(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+def inline() -> None:
+    fresh(lambda x: double(double(x)))(torch.ones(4))
+
+
+def unroll() -> None:
+    def repeat(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(20):
+            x = double(x)
+        return x
+
+    fresh(repeat)(torch.ones(4))
+
+
+def find_loop(session: cd.Session) -> bool:
+    (loop,) = session.compiles["loop"]
+    return (loop["count"], loop["body"]) == (20, "double")
+
+
 def sizes(*numbers: int, **options: Any) -> None:
     compiled = fresh(double, **options)
     for n in numbers:
@@ -308,6 +326,8 @@ SCENARIOS = (
         since="2.15",
     ),
     Scenario("phases", "timed phases of a compile", lambda: sizes(4), rows("phases")),
+    Scenario("tracing", "seconds of tracing by function", inline, rows("trace_functions", function="double", count=2)),
+    Scenario("compiles", "Python loops that are unrolled", unroll, find_loop),
     Scenario(
         "recompiles",
         "each recompile and the entry with the fewest failing guards",

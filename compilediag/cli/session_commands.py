@@ -23,7 +23,7 @@ from .try_command import drop_dashes
 
 #: What `load_any` opens.
 ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
-FORMATS = ("perfetto", "parquet", "csv", "markdown")
+FORMATS = ("perfetto", "speedscope", "parquet", "csv", "markdown")
 
 
 class PlanCommand:
@@ -159,17 +159,19 @@ class ColdstartCommand:
 
 
 class ExportCommand:
-    """Write a session as a timeline for Perfetto, as Parquet or CSV tables, or as Markdown for an issue.
+    """Write a session for other tools: a timeline, a profile of tracing, tables, or Markdown for an issue.
 
-    perfetto: one JSON file, a timeline of compiles and phases; open it at https://ui.perfetto.dev.
-    parquet:  a folder with one file per table, for pandas, polars, DuckDB, Spark; needs pyarrow.
-    csv:      a folder with one file per table, for spreadsheets.
-    markdown: environment, plan and recompiles for an issue; it is printed if there is no -o. Code, values and paths
-              are left out, unless --no-redact is given.
+    perfetto:   one JSON file, a timeline of compiles and phases; open it at https://ui.perfetto.dev.
+    speedscope: one JSON file, the seconds that Dynamo traced each function; open it at https://www.speedscope.app.
+    parquet:    a folder with one file per table, for pandas, polars, DuckDB, Spark; needs pyarrow.
+    csv:        a folder with one file per table, for spreadsheets.
+    markdown:   environment, plan and recompiles for an issue; it is printed if there is no -o. Code, values and paths
+                are left out, unless --no-redact is given.
 
     docs/tables.md describes the tables and their columns. Examples:
 
       compilediag export run.cdiag -o run.json
+      compilediag export run.cdiag -o tracing.json --format speedscope
       compilediag export run.cdiag -o tables --format parquet
       compilediag export run.cdiag --format markdown | gh issue create --title "Slow compile" --body-file -
     """

@@ -25,6 +25,7 @@ from .rules.graph_breaks import find_graph_breaks
 from .rules.ranks import find_rank_problems
 from .rules.recompiles import find_limits, find_recompiles
 from .rules.refused_calls import find_refused_calls
+from .rules.repeated_code import find_unrolled_loops
 
 __all__ = [
     "FEEDS",
@@ -63,6 +64,7 @@ def _find_problems(evidence: Evidence) -> list[Finding]:
         *find_refused_calls(evidence),
         *find_rank_problems(evidence),
         *find_entries_used_once(evidence),
+        *find_unrolled_loops(evidence),
         *find_graph_breaks(evidence),
         *find_cache_problems(evidence),
         *find_tuning_problems(evidence),

@@ -174,6 +174,13 @@ class Compile(Event):
         "graph_ops; NA if no class has three, and in TORCH_TRACE logs",
         user_data="content",
     )
+    loop: dict[str, Any] | None = column(
+        "json",
+        "the Python loop whose unrolled operations make up most of the graph: file, line, function, count (how often "
+        "its body is in the graph), ops of each, graph_ops, body and module (the function that it calls, and the path "
+        "of its module); NA if none is unrolled 16 times, and in TORCH_TRACE logs",
+        user_data="content",
+    )
     step: int | None = column("Int64", _STEP + "; torch's recompile user context sets it too")
     thread: int | None = column("Int64", _THREAD)
 
@@ -218,6 +225,35 @@ class Phase(Event):
     @property
     def title(self) -> str:
         return self.name or self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedFunction(Event):
+    """What Dynamo took to trace one function at one place: the compiled function, or one that is inlined."""
+
+    kind: ClassVar[str] = "trace_function"
+    table: ClassVar[str] = "trace_functions"
+    shown_first: ClassVar[tuple[str, ...]] = ("function", "line", "count", "own_s", "total_s", "call_line")
+
+    function: str | None = column(
+        "string", "name of the code object that was traced", sources=("tracing",), user_data="name"
+    )
+    file: str | None = column("string", "file of the code object", user_data="path")
+    line: int | None = column("Int64", "first line of the code object")
+    call_line: int | None = column("Int64", "line of the caller that calls it; NA for the compiled function")
+    count: int | None = column(
+        "Int64", "times that it was traced there: again where an analysis began again, a generator for each value"
+    )
+    own_s: float | None = column("float64", "tracing it, without the functions that it calls", unit="s")
+    total_s: float | None = column("float64", "tracing it and the functions that it calls", unit="s")
+    stack: str | None = column(
+        "string", "key of the function and its callers up to the compiled function, the same in any session"
+    )
+    caller: str | None = column("string", "key of its caller; NA for the compiled function")
+
+    @property
+    def title(self) -> str:
+        return self.function or self.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1062,7 +1098,8 @@ class RankMember(Event):
 #: 7: refused calls; limits and regions of compiles, and what torch did about a failure; what vLLM compiles.
 #: 8: what looks the same as the expected object; symbols of guarded expressions.
 #: 9: steps and threads; the end of the warm-up.
-SCHEMA_VERSION = 9
+#: 10: what Dynamo took to trace each function; loops that are unrolled.
+SCHEMA_VERSION = 10
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,
@@ -1074,6 +1111,7 @@ KINDS: tuple[type[Event], ...] = (
     KernelCompile,
     GraphBreak,
     Phase,
+    TracedFunction,
     Artifact,
     DynamicDecision,
     StackFrame,

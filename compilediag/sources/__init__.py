@@ -115,6 +115,7 @@ def _source_classes() -> list[type[Source]]:
     from .dynamo.recompiles import Recompiles
     from .dynamo.refused_calls import Refusals
     from .dynamo.structured_trace import StructuredTrace
+    from .dynamo.tracing import Tracing
 
     return [
         Compiles,
@@ -141,6 +142,7 @@ def _source_classes() -> list[type[Source]]:
         CompiledCalls,
         DynamicDecisions,
         StructuredTrace,
+        Tracing,
     ]
 
 

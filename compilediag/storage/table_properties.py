@@ -74,6 +74,11 @@ class TableProperties(abc.ABC):
         return self.table("phases")
 
     @property
+    def trace_functions(self) -> pd.DataFrame:
+        """One row per compile and function that Dynamo traced, at one line of its caller; needs detail "full"."""
+        return self.table("trace_functions")
+
+    @property
     def artifacts(self) -> pd.DataFrame:
         """One row per stored text (graph, code, guard tree); `artifact(event_id)` returns the text."""
         return self.table("artifacts")

@@ -1,4 +1,6 @@
-"""Write a session for other tools: a trace for Perfetto, tables as Parquet or CSV files, or Markdown for an issue."""
+"""Write a session for other tools: a trace for Perfetto, a profile of tracing for speedscope, tables as Parquet or CSV
+files, or Markdown for an issue.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..decode.guards.path import format_expression
 from ..diagnosis import explain_gaps, find_gaps
+from ..diagnosis.evidence import Place as FunctionPlace
 from ..diagnosis.evidence import get_place, group_by, sum_seconds
 from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan import describe_plan
+from ..diagnosis.trace_tree import build_trace_tree, walk_trace_tree
 from ..document import Block, Code, Items, Para, Part, Place, Section, Table, fit, to_markdown
 from ..errors import CompilediagError
 from ..events import (
@@ -48,6 +52,7 @@ from ..system.files import (
     CSV,
     MARKDOWN,
     PARQUET,
+    SPEEDSCOPE,
     TRACE,
     OutputKind,
     check_output,
@@ -95,6 +100,7 @@ def export_session(data: SessionData, path: str | os.PathLike[str], format: str,
     """
     writers: dict[str, Callable[[SessionData, Path], None]] = {
         "perfetto": _write_perfetto,
+        "speedscope": _write_speedscope,
         "parquet": _write_parquet,
         "csv": _write_csv,
         "markdown": lambda data, file: _write_markdown(data, file, redact is not False),
@@ -217,6 +223,33 @@ def _make_trace_event(row: Event) -> TraceEvent:
         "pid": row.pid or 0,
         "args": arguments,
     }
+
+
+# speedscope
+
+#: What says that a file is a profile of speedscope.
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_NOT_TRACED = (
+    "the session does not say what Dynamo traced, so there is nothing for speedscope; record it with detail='full'"
+)
+
+
+def _write_speedscope(data: SessionData, target: Path) -> None:
+    """Write what Dynamo traced as a profile that speedscope.app opens: s of each function with its callers."""
+    check_output(target, SPEEDSCOPE)
+    with data.settled():
+        found = [*walk_trace_tree(build_trace_tree(data))]
+    if not found:
+        raise CompilediagError(_NOT_TRACED)
+    numbers: dict[FunctionPlace, int] = {}
+    samples = [[numbers.setdefault(each.place, len(numbers)) for each in (*around, calls)] for calls, around in found]
+    weights = [max(0.0, calls.own_s) for calls, _ in found]
+    frames = ({"name": function or "unknown function", "file": file, "line": line} for function, file, line in numbers)
+    shared = [{name: value for name, value in frame.items() if value is not None} for frame in frames]
+    profile = {"type": "sampled", "name": "Tracing by Dynamo", "unit": "seconds", "startValue": 0}
+    profile |= {"endValue": sum(weights), "samples": samples, "weights": weights}
+    whole = {"exporter": f"compilediag {__version__}", "$schema": SCHEMA, "shared": {"frames": shared}}
+    write_file(target, json.dumps({**whole, "profiles": [profile]}))
 
 
 # Markdown for an issue: environment, totals, plan and recompiles, redacted unless asked otherwise. GitHub takes

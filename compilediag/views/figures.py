@@ -18,6 +18,7 @@ from ..diagnosis.causes.grouping import find_causes
 from ..diagnosis.evidence import group_by
 from ..diagnosis.rules.autotune import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
 from ..diagnosis.rules.cudagraphs import group_by_function
+from ..diagnosis.trace_tree import LIBRARIES, TORCH, YOURS, TracedCalls, build_trace_tree, walk_trace_tree
 from ..errors import CompilediagError
 from ..events import AutotuneChoice, CacheLookup, Compile, CudaGraphAction, Phase, Rows
 from ..events.words import PHASE_KINDS, describe_code, find_phase_kind, format_phase
@@ -25,11 +26,13 @@ from ..formatting import (
     format_amount,
     format_count,
     format_first_line,
+    format_function,
     format_function_name,
     format_line,
     format_milliseconds,
     format_seconds,
     format_share,
+    format_times,
 )
 
 if TYPE_CHECKING:
@@ -582,6 +585,62 @@ def sum_own_seconds(phases: Sequence[Phase]) -> dict[str, float]:
     return own
 
 
+# What Dynamo traces
+
+#: Whose code a function is -> its color.
+OWNERS = {YOURS: BLUE, LIBRARIES: GREEN, TORCH: GRAY}
+#: The share of all tracing that a bar of the flame graph needs: narrower ones can't be seen.
+LEAST_SHARE = 0.001
+#: px of a row of the flame graph.
+ROW_HEIGHT = 24
+
+
+def draw_tracing(data: Rows) -> Sketch:
+    """A flame graph of what Dynamo traced, in all compiles: a bar's width is a function's seconds, below it is what it
+    inlines. Functions with less than a thousandth of all seconds are left out.
+    """
+    roots = build_trace_tree(data)
+    total = sum(root.total_s for root in roots)
+    marks: list[Mark] = []
+    end = 0.0
+    #: Number of a function -> where the next one that it calls begins.
+    free: dict[int, float] = {}
+    for calls, callers in walk_trace_tree(roots):
+        begin = free[id(callers[-1])] if callers else end
+        free[id(calls)] = begin
+        if callers:
+            free[id(callers[-1])] += calls.total_s
+        else:
+            end += calls.total_s
+        if total and calls.total_s >= LEAST_SHARE * total:
+            marks.append(_mark_traced(calls, len(callers), begin, total))
+    depth = max((mark.y for mark in marks), default=0)
+    return Sketch(
+        "Tracing by function",
+        marks,
+        {name: {"color": color} for name, color in OWNERS.items() if any(mark.series == name for mark in marks)},
+        "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}<extra>%{fullData.name}</extra>",
+        {**BARS, "textposition": "inside", "insidetextanchor": "start", "textangle": 0},
+        x={"title": "seconds of tracing"},
+        y={"autorange": "reversed", "visible": False},
+        layout={
+            "barmode": "overlay",
+            "bargap": 0.06,
+            "uniformtext": {"mode": "hide", "minsize": 11},
+            "height": max(LEAST_HEIGHT, FRAME_HEIGHT + ROW_HEIGHT * (depth + 1)),
+        },
+        has_lanes=False,
+    )
+
+
+def _mark_traced(calls: TracedCalls, depth: int, begin: float, total: float) -> Mark:
+    where = escape_label(format_function(*calls.place))
+    at = f", called at line {calls.call_line}" if calls.call_line is not None else ""
+    took = f"{format_seconds(calls.total_s)}, {format_share(calls.total_s / total)} of tracing"
+    own = f"{format_seconds(calls.own_s)} of its own; traced {format_times(calls.count)}{at}"
+    return Mark(calls.owner, calls.total_s, depth, [where, took, own], where, begin)
+
+
 # The figures by name
 
 #: Name -> function that sketches the figure of a session's rows.
@@ -590,6 +649,7 @@ FIGURES: dict[str, Callable[[Rows], Sketch]] = {
     "causes": draw_causes,
     "caches": draw_caches,
     "phases": draw_phases,
+    "tracing": draw_tracing,
     "autotune": draw_choices,
     "autotune_margins": draw_margins,
     "autotune_payoff": draw_payoff,

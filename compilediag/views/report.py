@@ -86,7 +86,7 @@ def render_page(title: str, entry: str, data: str, no_script: str) -> str:
 MAX_DATA = 9_000_000
 #: Tables that describe single compiles. A report that would be too large has their rows for the compiles that took
 #: longest.
-DETAILS = ("phases", "guard_failures", "cache_lookups", "kernels", "artifacts", "symbolic_shapes")
+DETAILS = ("phases", "trace_functions", "guard_failures", "cache_lookups", "kernels", "artifacts", "symbolic_shapes")
 #: So many of them are tried next if their number was estimated too high.
 SMALLER = 0.85
 #: Shorter texts stay in their cells: a number in their place saves nothing.

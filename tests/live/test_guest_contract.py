@@ -218,7 +218,7 @@ def test_a_recompile_that_torch_forbids_is_recorded_all_the_same():
 
 
 @pytest.mark.swallows
-@pytest.mark.parametrize("name", ["compiles", "phases", "recompiles", "graph_breaks", "dynamic", "trace"])
+@pytest.mark.parametrize("name", ["compiles", "phases", "recompiles", "graph_breaks", "dynamic", "trace", "tracing"])
 def test_what_a_hook_of_ours_raises_is_shown_and_switches_that_source_off(name):
     expected = [r.tolist() for r in recompiling(3)]
     torch._dynamo.reset()

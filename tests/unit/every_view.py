@@ -12,7 +12,7 @@ from tests import inside
 from .session_builder import page_text
 
 FIGURES = ("timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff", "cudagraphs")
-FIGURES += ("cudagraphs_captures", "cudagraphs_coverage", "cudagraphs_skips")
+FIGURES += ("cudagraphs_captures", "cudagraphs_coverage", "cudagraphs_skips", "tracing")
 #: The ids of events that single views are asked for.
 ASKED = 40
 
@@ -42,6 +42,7 @@ def list_views(path, folder):
         "live": lambda: [run_command("live", path, "--plain")],
         **{f"figure {name}": lambda name=name: [session.figure(name).to_json()] for name in FIGURES},
         "perfetto": lambda: [session.export(folder / "trace.json").read_text()],
+        "speedscope": lambda: [session.export(folder / "tracing.json", "speedscope").read_text()],
         "csv": lambda: [f.read_text() for f in session.export(folder / "csv", "csv").iterdir()],
         "parquet": lambda: [str(session.export(folder / "parquet", "parquet"))],
         "markdown": lambda: [session.export(folder / "x.md", "markdown", redact=False).read_text()],

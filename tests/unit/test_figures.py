@@ -9,7 +9,7 @@ import pytest
 import compilediag as cd
 from compilediag.diagnosis.rules.cudagraphs import make_functions_frame
 from compilediag.errors import CompilediagError
-from compilediag.events import Phase
+from compilediag.events import Phase, TracedFunction
 from compilediag.events.words import PHASES
 from compilediag.views.figures import ACTIONS, FIGURES, GRAPH_CALLS, KINDS, OUTCOMES, find_axis_end
 from tests.unit.session_builder import saved
@@ -26,6 +26,7 @@ ALL = [
     graph("warmup"), graph("record", 2, duration_ms=3.0), graph("rerecord", 4, mismatch="StaticInputIdxMismatch"),
     graph("replays", 5, count=97), graph("skip", 6, function="g", reason="mutated inputs (1 instances)"),
     graph("skip", 7, function="h", reason="mutated inputs (1 instances)"), graph("limit", 8, reason="too often"),
+    TracedFunction(time_ns=1, function="forward", stack="f", count=1, own_s=1.0, total_s=1.0),
 ]  # fmt: skip
 
 

@@ -108,6 +108,7 @@ def make_compile(
         user_line=metrics.get("fail_user_frame_lineno"),
         stack=known.get("stack") if forward else None,
         blocks=known.get("blocks") if forward else None,
+        loop=known.get("loop") if forward else None,
         step=_read_step(metrics),
         thread=thread,
     )

@@ -143,7 +143,7 @@ class FactIndex:
         compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
         self._keys = group_by(compiles, get_place)
         self._failures = group_by(failures, lambda row: (row.compile_key, row.entry_compile_key))
-        self.version = _read_version(evidence.meta.get("torch_version"))
+        self.version = read_version(evidence.meta.get("torch_version"))
         self._static = str(evidence.meta.get("static_sources") or "")
         self._stacks = evidence.stacks
         self._choices = StaticChoices(evidence)
@@ -291,7 +291,8 @@ def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[Path]:
     return found - {Path("")}
 
 
-def _read_version(text: object) -> tuple[int, int]:
+def read_version(text: object) -> tuple[int, int]:
+    """Major and minor number of a version; (0, 0) if it is not known."""
     found = re.match(r"(\d+)\.(\d+)", str(text))
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -124,8 +124,9 @@ class Plan:
         """The largest cost that a change saves, if that is more than the steps save and a tenth of the compile time; if
         there is none and no step, one of each call.
         """
-        # What identical blocks take is in part the time of the recompiles.
-        found = [cost for cost in self.costs if cost.headline and not (self.steps and cost.kind == "repeated_blocks")]
+        # What identical blocks and iterations take is in part the time of the recompiles.
+        repeated = ("repeated_blocks", "unrolled_loop") if self.steps else ()
+        found = [cost for cost in self.costs if cost.headline and cost.kind not in repeated]
         most = max(found, key=lambda cost: cost.seconds, default=None)
         least = max(self.seconds_saved, self.seconds * _WORTH_NAMING)
         if most is not None and least < most.seconds <= self.seconds:

@@ -25,6 +25,7 @@ from ...events import (
     Phase,
     Rows,
     SourceStatus,
+    TracedFunction,
 )
 from ...formatting import (
     format_amount,
@@ -34,7 +35,9 @@ from ...formatting import (
     format_place,
     format_seconds,
     format_share,
+    format_times,
 )
+from ..causes.value_facts import read_version
 from ..evidence import (
     Evidence,
     Place,
@@ -49,11 +52,13 @@ from ..evidence import (
 )
 from ..finding import Finding
 from ..rule import Rule
+from ..trace_tree import FunctionTrace, sum_traced, sum_user_functions
 from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems, find_tuning_runs, group_small_gains
 from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
 from .cudagraphs import advise_skip, describe_refusal, list_refusals
+from .repeated_code import REGIONS_SINCE, UNROLLED_LOOP, estimate_saving, find_unrolled_loops, has_numbers
 
 SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
 
@@ -106,6 +111,23 @@ CHECK_OF_CPU = Rule(
     worth_s=1.0,
     cause="torch checks the CPU's vector instructions in every process",
 )
+#: A function of the user's that Dynamo traces again and again in one frame.
+TRACING = Rule(
+    "tracing",
+    title="{function} is inlined {times} and takes {share} of tracing: {seconds} of {total}",
+    action="Dynamo traces a function again wherever it is called. {advice}",
+    worth_s=1.0,
+    worth_count=2,
+    cause="functions that are traced again and again",
+)
+#: The share of all tracing that such a function takes.
+MUCH_OF_TRACING = 0.25
+_TRACE_ONCE = (
+    "To trace it once, decorate it with @torch.compiler.nested_compile_region: its calls may differ in the values of "
+    "tensors only, and its tensors must not share memory. Or compile it alone, and call it from code that is not "
+    "compiled."
+)
+_COMPILE_ALONE = "Compiled alone, and called from code that is not compiled, it is traced once."
 #: Functions that run without CUDA graphs although these were asked for: a cost of each call, which is not measured.
 NOT_CAPTURED = Rule(
     "not_captured",
@@ -114,6 +136,8 @@ NOT_CAPTURED = Rule(
     cause="CUDA graphs were asked for, and none was captured",
     headline="No CUDA graph was captured: {first}",
 )
+#: Functions that the details of tracing list.
+SHOWN_FUNCTIONS = 5
 #: In a headline: the compile time of the session, which is filled in last.
 _SESSION = "{session}"
 #: Settings by which torch uses its own kernel for an op without tuning it.
@@ -121,9 +145,9 @@ _OWN_KERNELS = {
     "convolution": 'torch._inductor.config.max_autotune_conv_backends = "ATEN"',
     "": 'torch._inductor.config.max_autotune_gemm_backends = "ATEN"',
 }
-_COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU, NOT_CAPTURED)
+_COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU, TRACING, NOT_CAPTURED)
 #: Rule of a finding that is a cost too -> kind of the cost.
-_OF_FINDINGS = {rule.id: rule for rule in (TUNED_AGAIN, USED_ONCE)}
+_OF_FINDINGS = {rule.id: rule for rule in (TUNED_AGAIN, USED_ONCE, UNROLLED_LOOP)}
 #: What a `kind` can name.
 COST_KINDS = (
     *(rule.id for rule in _COSTS),
@@ -140,11 +164,11 @@ def find_cost_kind(rule: str) -> str | None:
 class CompileCost:
     """Time that is spent without a recompile.
 
-    `seconds` (s) is what the advice saves, or, for "next_process", what is repeated; 0.0 for what each call costs,
-    which is not measured. `what` is one sentence without a period, `advice` what to do, `code` the lines to paste if
-    there are any. `title` is the cause in a few words, and `headline` what a plan says first if this is its largest
-    cost; "" for what no change saves. `details` has one line per compile or reason. `place` is the function, if there
-    is only one. `evidence` holds event ids.
+    `seconds` (s) is what the advice saves; for "next_process", what is repeated; for "tracing", what the function
+    takes; 0.0 for what each call costs, which is not measured. `what` is one sentence without a period, `advice` what
+    to do, `code` the lines to paste if there are any. `title` is the cause in a few words, and `headline` what a plan
+    says first if this is its largest cost; "" for what no change saves. `details` has one line per compile or reason.
+    `place` is the function, if there is only one. `evidence` holds event ids.
     """
 
     kind: str
@@ -182,16 +206,27 @@ def _report(
     return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place, title=title, headline=headline)
 
 
-@kept_after(SourceStatus, CacheLookup, Compile, AutotuneChoice, Calls, Phase, KernelCompile, CudaGraphAction)
+@kept_after(
+    SourceStatus,
+    CacheLookup,
+    Compile,
+    AutotuneChoice,
+    Calls,
+    Phase,
+    KernelCompile,
+    TracedFunction,
+    CudaGraphAction,
+)
 def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
     """The costs of a session: what the next process repeats first, then what can be saved, most seconds first."""
     again = find_next_process_cost(evidence)
-    found = [*find_tuning_problems(evidence), *find_entries_used_once(evidence)]
+    found = [*find_tuning_problems(evidence), *find_entries_used_once(evidence), *find_unrolled_loops(evidence)]
     saved = [
         *find_repeated_blocks(evidence),
         *find_repeated_compiles(evidence),
         *find_unused_backwards(evidence),
         *_find_cpu_check(evidence),
+        *_find_traced_again(evidence),
         *_find_tuning(evidence),
         *_find_not_captured(evidence),
         *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
@@ -214,6 +249,34 @@ def _convert(finding: Finding) -> CompileCost:
         title=rule.cause,
         headline=rule.headline.format(seconds=format_seconds(finding.seconds_lost), session=_SESSION),
     )
+
+
+def _find_traced_again(evidence: Evidence) -> list[CompileCost]:
+    """The user's function that takes most of all tracing, if it is traced as part of others. The body of an unrolled
+    loop is left out: the loop is a cost of its own.
+    """
+    total, functions = sum_traced(evidence), sum_user_functions(evidence)
+    loops = {row.loop.get("body") for row in evidence.rows(Compile) if row.loop is not None}
+    often = (each for each in functions if each.is_inlined and each.count >= TRACING.worth_count)
+    most = next((each for each in often if each.place[0] not in loops), None)
+    if most is None or most.seconds < max(TRACING.worth_s, MUCH_OF_TRACING * total):
+        return []
+    version = read_version(evidence.meta.get("torch_version"))
+    facts = {
+        "times": format_amount(most.count, "time"),
+        "share": format_share(most.seconds / total),
+        "total": format_seconds(total),
+        "advice": _TRACE_ONCE if version >= REGIONS_SINCE else _COMPILE_ALONE,
+    }
+    rows = [row for row in evidence.rows(TracedFunction) if get_place(row) == most.place]
+    cost = _report(TRACING, most.seconds, rows, facts, most.place)
+    return [replace(cost, details=tuple(_describe_traced(each, total) for each in functions[:SHOWN_FUNCTIONS]))]
+
+
+def _describe_traced(trace: FunctionTrace, total: float) -> str:
+    """`attend (model.py:31), 48x: 1.2 s, 56 %`."""
+    times = f"{format_function(*trace.place)}, {format_times(trace.count)}"
+    return f"{times}: {format_seconds(trace.seconds)}, {format_share(trace.seconds / total)}"
 
 
 def _find_tuning(evidence: Evidence) -> list[CompileCost]:
@@ -276,13 +339,6 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
     return [replace(_report(CHECK_OF_CPU, seconds, checks, {}), code=SKIP_CPU_CHECK)]
 
 
-#: Phases that a process pays once, whatever it compiles.
-ONCE = ("inductor_codecache_torch_key", CPU_CHECK)
-_HEADER = "precompiled header"
-#: What is counted of blocks.
-NUMBERS = ("count", "ops", "graph_ops")
-
-
 class BlockCompile(NamedTuple):
     """A compile of a graph of identical blocks: its rows, forward first, and the s that regional compilation saves."""
 
@@ -326,9 +382,7 @@ def _find_blocks(
 
 def _are_complete(blocks: dict[str, Any]) -> bool:
     """True for the blocks of a graph as sources record them; a file can have anything."""
-    numbers = [blocks.get(name) for name in NUMBERS]
-    has_numbers = all(isinstance(number, (int, float)) and number > 0 for number in numbers)
-    return has_numbers and all(isinstance(blocks.get(name), str) for name in ("class", "path"))
+    return has_numbers(blocks) and all(isinstance(blocks.get(name), str) for name in ("class", "path"))
 
 
 def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
@@ -344,35 +398,6 @@ def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
     cost = _report(REPEATED_BLOCKS, saved, rows, facts, get_place(forward))
     first = f"first block: {format_line(blocks['path'], 100)}"
     return replace(cost, code=_write_code(str(blocks["class"])), details=(first,))
-
-
-def estimate_saving(
-    rows: Sequence[Compile], blocks: dict[str, Any], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
-) -> float:
-    """s that compiling one of the identical blocks saves: (N - 1)/N of the time that grows with the graph.
-
-    That is without what a process pays once, and without waiting for kernels: Inductor compiles equal kernels once. The
-    time in which kernels were compiled beside the code generation of the other blocks becomes a wait. Measured on an
-    H100 with 12 blocks, the estimate was 34 % above to 14 % below what was saved (docs/compile_time.md).
-    """
-    kernels = list(kernels)
-    once = sum_seconds(phase.duration_s for phase in phases if phase.name in ONCE)
-    once += sum_seconds(kernel.duration_s for kernel in kernels if kernel.name == _HEADER)
-    waited = sum_seconds(row.triton_s for row in rows)
-    grows = sum_seconds(row.duration_s for row in rows) - waited - once
-    hidden = max(0.0, _measure_union(kernel for kernel in kernels if kernel.name != _HEADER) - waited)
-    count, share = int(blocks["count"]), float(blocks["count"] * blocks["ops"] / blocks["graph_ops"])
-    return max(0.0, grows * share * (count - 1) / count - hidden)
-
-
-def _measure_union(kernels: Iterable[KernelCompile]) -> float:
-    """s in which at least one of the kernels was being compiled."""
-    seconds, reached = 0.0, 0
-    for kernel in sorted(kernels, key=lambda row: row.time_ns):
-        begin = max(kernel.time_ns, reached)
-        seconds += max(0, kernel.end_ns - begin) / 1e9
-        reached = max(reached, kernel.end_ns)
-    return seconds
 
 
 def _write_code(name: str) -> str:

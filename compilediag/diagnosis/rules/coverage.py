@@ -31,6 +31,7 @@ SUBJECTS = {
     "pgo": "profiles of earlier runs",
     "graph_breaks": "graph breaks",
     "phases": "compile phases",
+    "tracing": "functions that Dynamo traces",
     "dynamic": "automatic dynamic shapes",
     "trace": "graphs and generated code",
     "cudagraphs": "CUDA graphs of torch.compile",

@@ -31,6 +31,7 @@ from ..hooks.source import Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument
 from . import torch_api
+from .loops import find_unrolled_loop
 from .stack_frames import add_call_stack, callers_of_compile, frames_outside
 from .torch_api import compiles_frame, get_setting, has_own_limit, is_conversion
 
@@ -343,10 +344,10 @@ class Phases(Source):
             progress.pop(thread, None)
 
     def _read_graph(self, frame: dict[str, Any]) -> None:
-        """The graph that goes to the backend: which blocks repeat is found out in the writer's thread."""
+        """The graph that goes to the backend: what repeats in it is found out in the writer's thread."""
         graph = torch_api.compiling_graph()
         if graph is not None:
-            self.emit(_add_blocks, frame, torch_api.read_module_ops(graph))
+            self.emit(_add_repeated, frame, torch_api.read_module_ops(graph), torch_api.read_traced_ops(graph))
 
     def _read_frame(self, key: str | None) -> dict[str, Any]:
         """The function whose compile starts; remembered for its backward, which is announced without a name."""
@@ -370,9 +371,10 @@ class Phases(Source):
         return frame
 
 
-def _add_blocks(frame: dict[str, Any], ops: list[torch_api.ModuleOp]) -> None:
-    """Add the repeated blocks to what is known of a compile, before its row is made."""
+def _add_repeated(frame: dict[str, Any], ops: list[torch_api.ModuleOp], traced: Sequence[torch_api.TracedOp]) -> None:
+    """Add the repeated blocks and the unrolled loop to what is known of a compile, before its row is made."""
     frame["blocks"] = find_repeated_blocks(ops)
+    frame["loop"] = find_unrolled_loop(traced)
 
 
 def _make_phase_rows(ended: list[EndedPhase]) -> Made:

@@ -40,6 +40,10 @@ PRECOMPILED = HookPoint("torch._precompile", "PrecompiledModule._compile", requi
 ALL_ENTRIES_FAILED = HookPoint(CONVERT, "get_and_maybe_log_recompilation_reasons")
 #: Created once per graph break.
 GRAPH_BREAK = HookPoint("torch._dynamo.output_graph", "GraphCompileReason.__post_init__")
+#: Traces a function: the one that is compiled, and each one that is inlined, in its caller's call of this.
+FUNCTION_TRACED = HookPoint("torch._dynamo.symbolic_convert", "InstructionTranslatorBase.run")
+#: Called when the trace of a frame is complete, before its graph goes to the backend, which `run` calls.
+TRACE_COMPLETE = HookPoint(OUTPUT_GRAPH, "OutputGraph.mark_bytecode_tracing_stop")
 #: Called first when no entry of a frame's code fits. What converts the frame is not itself watched: torch counts the
 #: frames above it to leave its own out of logs.
 CONVERSION_STARTS = HookPoint(CONVERT, "increment_frame")
@@ -116,6 +120,7 @@ _VARIABLES = {
 
 _READ = (
     *fields("torch._guards", "CompileContext", "compile_id"),
+    *fields(FUNCTION_TRACED.module, "InstructionTranslatorBase", "f_code", "parent", "lineno", "output"),
     *fields("torch._dynamo.types", "GuardedCode", "code", "guard_manager", "compile_id"),
     *fields("torch._dynamo.types", "ConvertFrameReturn", "guarded_code", "apply_to_code"),
     *fields("torch._dynamo.output_graph", "GraphCompileReason", "reason", "user_stack", "graph_break"),
@@ -146,6 +151,8 @@ declare_parameters(
         PRECOMPILED: "self",
         ALL_ENTRIES_FAILED: "cache_entries|cache_entry frame backend skip_logging",
         GRAPH_BREAK: "self",
+        FUNCTION_TRACED: "self",
+        TRACE_COMPLETE: "self",
         CONVERSION_RESULT: "self",
         LIMIT_CHECK: "cache_size compile_id",
         ENTRY_INVALIDATED: "self obj_str",
@@ -203,6 +210,9 @@ def is_call(node: Any) -> bool:
 Module = tuple[str, Any]
 #: A call of a graph: the modules around it, outermost first, and what makes two calls the same.
 ModuleOp = tuple[tuple[Module, ...], tuple[object, ...]]
+#: A call of a graph: the stack in which it was traced, as text, the paths of the modules around it, outermost first,
+#: and what is called.
+TracedOp = tuple[str | None, tuple[str, ...], str | int]
 
 
 def read_module_ops(graph: Any) -> list[ModuleOp]:
@@ -217,6 +227,18 @@ def read_module_ops(graph: Any) -> list[ModuleOp]:
             target = None if node.op == "call_module" else node.target
             shape = getattr(node.meta.get("example_value"), "shape", ())
             ops.append((modules, (node.op, target, tuple(size if type(size) is int else None for size in shape))))
+    return ops
+
+
+def read_traced_ops(graph: Any) -> list[TracedOp]:
+    """The calls of a graph: where each was traced, and what it calls."""
+    ops: list[TracedOp] = []
+    for node in graph.nodes:
+        if is_call(node):
+            paths = tuple(path for path, _ in (node.meta.get("nn_module_stack") or {}).values())
+            # The graph keeps a function alive, so its number is its own.
+            called = node.target if isinstance(node.target, str) else id(node.target)
+            ops.append((node.meta.get("stack_trace"), paths, called))
     return ops
 
 

@@ -703,6 +703,7 @@ interface CompilesRow {
   user_line: number | null;
   stack: string | null;
   blocks: Json | null;
+  loop: Json | null;
   step: number | null;
   thread: number | null;
 }
@@ -938,6 +939,24 @@ interface PhasesRow {
   name: string | null;
   parent: string | null;
   depth: number | null;
+}
+
+interface TraceFunctionsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  call_line: number | null;
+  count: number | null;
+  own_s: number | null;
+  total_s: number | null;
+  stack: string | null;
+  caller: string | null;
 }
 
 interface ArtifactsRow {
@@ -1240,6 +1259,7 @@ interface RowTypes {
   kernels: KernelsRow;
   graph_breaks: GraphBreaksRow;
   phases: PhasesRow;
+  trace_functions: TraceFunctionsRow;
   artifacts: ArtifactsRow;
   dynamic_decisions: DynamicDecisionsRow;
   stacks: StacksRow;

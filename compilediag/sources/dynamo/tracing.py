@@ -1,0 +1,155 @@
+"""Where Dynamo's time goes: how long it traces each function that it inlines into a compile, in `full` only.
+
+torch 2.13 has a profile of its own, `torch._dynamo.config.dynamo_profiler`. It prints each compile, or overwrites one
+file with it, and changes what the program writes. What it measures is measured here at the same place, in all versions
+of torch, and summed over all compiles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from ...events import TracedFunction
+from ...system import clock
+from ..hooks.patches import Args, Kwargs, Raised
+from ..hooks.sink import EventSink, Made
+from ..hooks.source import Source, hook, hook_before
+from ..hooks.threads import PerThread
+from . import torch_api
+
+#: Functions of one compile that are distinguished; the time of further ones is their callers' own.
+MAX_FUNCTIONS = 2_000
+
+
+class Traced:
+    """A function that is traced, at one line of its caller: a node of the tree that begins with what is compiled."""
+
+    __slots__ = ("call_line", "calls", "code", "count", "inner_ns", "total_ns")
+
+    def __init__(self, code: types.CodeType, call_line: int | None):
+        self.code, self.call_line = code, call_line
+        self.count = self.total_ns = self.inner_ns = 0
+        #: Code and line of the call -> what is traced there.
+        self.calls: dict[tuple[int, int | None], Traced] = {}
+
+
+class _Running:
+    """A call of `run` that has not returned. `node` is None for a function that is not distinguished.
+
+    `root` is that of the frame that is compiled; `output` identifies what it traces for.
+    """
+
+    __slots__ = ("begin_ns", "end_ns", "node", "output", "root")
+
+    def __init__(self, node: Traced | None, output: Any, root: _Root):
+        self.node, self.output, self.root = node, output, root
+        self.end_ns: int | None = None
+        self.begin_ns = time.perf_counter_ns()
+
+
+class _Root:
+    """The compile that a tree belongs to."""
+
+    __slots__ = ("compile_id", "compile_key", "functions", "time_ns")
+
+    def __init__(self, compile_id: str | None, compile_key: str | None):
+        self.compile_id, self.compile_key = compile_id, compile_key
+        self.functions, self.time_ns = 1, clock.now_ns()
+
+
+class Tracing(Source):
+    """torch calls one method for each function that it traces: for the compiled one, and inside it for each that it
+    inlines.
+    """
+
+    name = "tracing"
+    needs = (torch_api.COMPILE_CONTEXT,)
+    details = ("full",)
+
+    def __init__(self, recorder: EventSink, detail: str):
+        super().__init__(recorder, detail)
+        #: What is traced in this thread, the innermost function last.
+        self._running: PerThread[list[_Running]] = PerThread(list)
+
+    def _before_traced(self, args: Args, kwargs: Kwargs) -> _Running | None:
+        tracer, running = args[0], self._running.get()
+        caller = getattr(tracer, "parent", None)
+        if caller is None:
+            root = _Root(*self.context.keys.current())
+            entry = _Running(Traced(tracer.f_code, None), tracer.output, root)
+        elif running:
+            around = running[-1]
+            node = None if around.node is None else _find_node(around.root, around.node, tracer.f_code, caller.lineno)
+            entry = _Running(node, around.output, around.root)
+        else:
+            return None  # The watch began while this was being traced.
+        running.append(entry)
+        return entry
+
+    @hook(torch_api.FUNCTION_TRACED, before=_before_traced)
+    def _on_traced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entry: _Running | None) -> None:
+        running = self._running.get()
+        if entry is None or entry not in running:
+            return
+        while running.pop() is not entry:
+            pass  # An interrupt has kept the hook of an inner function from being called.
+        spent = (entry.end_ns or time.perf_counter_ns()) - entry.begin_ns
+        node, is_inner = entry.node, running and running[-1].root is entry.root
+        if node is not None:
+            node.count += 1
+            node.total_ns += spent
+            if is_inner and (around := running[-1].node) is not None:
+                around.inner_ns += spent
+        if node is not None and not is_inner:
+            self.emit(_make_rows, node, entry.root)
+
+    @hook_before(torch_api.TRACE_COMPLETE)
+    def _before_complete(self, args: Args, kwargs: Kwargs) -> None:
+        """The time that follows is the backend's."""
+        now = time.perf_counter_ns()
+        for entry in self._running.get():
+            if entry.output is args[0] and entry.end_ns is None:
+                entry.end_ns = now
+
+
+def _find_node(root: _Root, around: Traced, code: types.CodeType, line: int | None) -> Traced | None:
+    """The node of a function that is called at a line of another; None if the tree is full."""
+    key = id(code), line  # The node keeps the code, so that no other code gets its id.
+    node = around.calls.get(key)
+    if node is None and root.functions < MAX_FUNCTIONS:
+        root.functions += 1
+        node = around.calls[key] = Traced(code, line)
+    return node
+
+
+def _make_rows(node: Traced, root: _Root) -> Made:
+    return [*_walk(node, root, None)]
+
+
+def _walk(node: Traced, root: _Root, caller: str | None) -> Iterator[TracedFunction]:
+    """The rows of a function and of those that it calls."""
+    waiting = [(node, caller)]
+    while waiting:
+        node, caller = waiting.pop()
+        code = node.code
+        path = (caller, code.co_filename, code.co_firstlineno, code.co_name, node.call_line)
+        key = hashlib.md5(repr(path).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
+        yield TracedFunction(
+            time_ns=root.time_ns,
+            compile_id=root.compile_id,
+            compile_key=root.compile_key,
+            function=code.co_name,
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            call_line=node.call_line,
+            count=node.count,
+            own_s=(node.total_ns - node.inner_ns) / 1e9,
+            total_s=node.total_ns / 1e9,
+            stack=key,
+            caller=caller,
+        )
+        waiting += [(each, key) for each in reversed(node.calls.values())]
