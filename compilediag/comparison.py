@@ -1,8 +1,11 @@
-"""The comparison of two sessions, `cd.diff`, and of two starts with warm and cold caches, `cd.coldstart`."""
+"""The comparison of two sessions, `cd.diff`, of two starts with warm and cold caches, `cd.coldstart`, and of a session
+with a baseline.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, fields
@@ -10,13 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .decode.cache_keys import KEY, LOGGED, read_keys
+from .diagnosis.baseline import Baseline, accept, format_baseline, parse_baseline
 from .diagnosis.cold_start import ColdCause, ColdStart, Start, compare_starts
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .diagnosis.evidence import get_place
 from .document import Block, Code, Items, Para, Section, shorten_items, to_html, to_text
+from .errors import WrongInput
 from .events import Artifact, Compile, RowList
-from .formatting import format_amount, format_function, format_line, format_names, format_seconds
+from .formatting import format_amount, format_first_line, format_function, format_line, format_names, format_seconds
+from .logs.inputs import InputKind, check_input, identify_input
 from .session import Session, load_any
+from .system.files import OutputKind, check_output, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +36,9 @@ SHOWN = 20
 SHOWN_FUNCTIONS = 5
 DTYPES = {"worse": "boolean", "seconds_more": "float64", "line": "Int64"}
 LISTS = ("evidence_before", "evidence_after")
+
+#: An existing file that is not one was refused when it was read.
+BASELINE = OutputKind("a baseline of compilediag", lambda file: True)
 
 
 def diff(before: Session | str | os.PathLike[str], after: Session | str | os.PathLike[str]) -> Diff:
@@ -131,6 +141,45 @@ class Diff:
 
 def _count_processes(session: Session) -> int:
     return len({(row.rank, row.pid) for row in session.data.rows(Compile)})
+
+
+def read_baseline(path: str | os.PathLike[str]) -> Baseline:
+    """Read the causes that a file accepts: a text baseline, or a session or logs, whose causes may occur any number of
+    times.
+
+    Raises:
+        WrongInput: the file is none of these; the message is one line.
+    """
+    if check_input(path, InputKind.SESSION, InputKind.LOGS, InputKind.TEXT).kind is not InputKind.TEXT:
+        accepted = accept(load_any(path).data)
+        return {name: dataclasses.replace(cause, count=None) for name, cause in accepted.items()}
+    try:
+        return parse_baseline(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        problem = format_first_line(error)
+        raise WrongInput(
+            f"{os.fspath(path)} is not a baseline: {problem}; `compilediag check --update` writes one"
+        ) from None
+
+
+def read_earlier_baseline(path: str | os.PathLike[str]) -> Baseline:
+    """Read the text baseline that is to be written again; empty if there is none.
+
+    Raises:
+        CompilediagError: the file is something else, or can't be written; the message is one line.
+    """
+    check_output(path, BASELINE)
+    if identify_input(path).kind in (InputKind.MISSING, InputKind.EMPTY):
+        return {}
+    check_input(path, InputKind.TEXT)
+    return read_baseline(path)
+
+
+def write_baseline(path: str | os.PathLike[str], baseline: Baseline) -> Path:
+    """Write a text baseline, whole or not at all. CompilediagError if it can't be written."""
+    target = Path(path)
+    write_file(target, format_baseline(baseline))
+    return target
 
 
 NO_LOOKUPS = "no lookups in caches of compiled graphs were recorded"

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compilediag.errors import INTERRUPTED, CompilediagError
+from compilediag.formatting import format_names
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
@@ -287,6 +289,7 @@ class IngestCommand:
 
 
 if TYPE_CHECKING:
+    from compilediag.diagnosis.baseline import Baseline
     from compilediag.session import Session
 
 
@@ -300,6 +303,10 @@ class CheckCommand:
       compilediag check --max-recompiles 0 train.py --steps 20
       compilediag check run.cdiag --max-compile-s 60
       compilediag check run.cdiag --max-after-warmup 0
+      compilediag check --baseline .compilediag.toml --update train.py    accept the causes of today
+      compilediag check --baseline .compilediag.toml train.py             fail on new ones, and on more of the same
+
+    With --update, reasons in the file stay; it is written only if the script and the other limits pass.
 
     Exit code 1 if a limit is exceeded, or if nothing was compiled, so that the limits can't be checked; 2 if PATH is
     none of these, or if the warm-up never ended and --max-after-warmup is given. If the script fails, its exit code is
@@ -316,20 +323,37 @@ class CheckCommand:
     def _add_limits(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--max-recompiles", type=int, metavar="N", help="most recompiles allowed")
         parser.add_argument("--max-compile-s", type=float, metavar="S", help="most seconds of compile time allowed")
+        parser.add_argument(
+            "--max-cold-seconds",
+            type=float,
+            metavar="S",
+            help="most seconds of compile time that a process may need until its warm-up ends, or until it ends",
+        )
         parser.add_argument("--max-graph-breaks", type=int, metavar="N", help="most graph breaks allowed")
         parser.add_argument(
             "--max-after-warmup", type=int, metavar="N", help="most compiles allowed after the warm-up has ended"
+        )
+        parser.add_argument(
+            "--min-cudagraph-coverage",
+            type=_read_share,
+            metavar="SHARE",
+            help="smallest share of a function's calls, from 0 to 1, that a CUDA graph replay has to answer",
         )
         parser.add_argument("--no-silent-eager", action="store_true", help="fail if a function falls back to eager")
         parser.add_argument(
             "--baseline",
             metavar="FILE",
-            help="fail on causes of recompiles that are not in this session, or in these logs",
+            help="fail on causes that this file does not accept: .compilediag.toml, or an earlier session or logs",
+        )
+        parser.add_argument(
+            "--update", action="store_true", help="write the text file of --baseline with the causes of this run"
         )
         parser.add_argument("--report", metavar="OUT.html", help="write the report, whether or not the check fails")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.diagnosis.gate import Limits, check, explain_no_warmup
+        from compilediag.comparison import read_baseline, read_earlier_baseline, write_baseline
+        from compilediag.diagnosis.baseline import accept
+        from compilediag.diagnosis.gate import Limits, check, describe_fixed, explain_no_warmup
         from compilediag.logs.inputs import InputKind, check_input
         from compilediag.session import ingest, load_any
         from compilediag.views.totals import compute_totals, describe_totals
@@ -338,9 +362,12 @@ class CheckCommand:
         is_script = found.kind is InputKind.SCRIPT
         if not is_script:
             self._read_rest(args)
-        names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "max_after_warmup", "no_silent_eager")
-        baseline = None if args.baseline is None else load_any(args.baseline).data
-        limits = Limits(**{name: getattr(args, name) for name in names}, baseline=baseline)
+        if args.update and args.baseline is None:
+            raise CompilediagError("--update needs the file to write: --baseline .compilediag.toml")
+        read = read_earlier_baseline if args.update else read_baseline
+        earlier = None if args.baseline is None else read(args.baseline)
+        names = [field.name for field in fields(Limits) if field.name != "baseline"]
+        limits = Limits(**{name: getattr(args, name) for name in names}, baseline=earlier)
         if limits == Limits():
             before = f" before {args.path}" if is_script else ""
             raise CompilediagError(f"no limit given; pass --max-recompiles, --no-silent-eager, --baseline, ...{before}")
@@ -355,11 +382,22 @@ class CheckCommand:
             missing = explain_no_warmup(session.data, limits)
             if missing is not None and not code:
                 raise CompilediagError(f"{args.path}: {missing}")
+            fixed = describe_fixed(session.data, limits)
+            if args.update:
+                limits = replace(limits, baseline=accept(session.data, earlier))
             broken = check(session.data, limits)
             totals = describe_totals(compute_totals(session.data))
             print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")
             for limit in broken:
                 print_text(str(limit))
+            if fixed:
+                print_text(fixed)
+        if args.update and limits.baseline is not None:
+            if code or broken:
+                print(f"compilediag: {args.baseline} was not written, because the check failed", file=sys.stderr)
+            else:
+                print_written(write_baseline(args.baseline, limits.baseline))
+                _print_missing_reasons(limits.baseline)
         return code or int(bool(broken))
 
     def _read_rest(self, args: argparse.Namespace) -> None:
@@ -370,12 +408,30 @@ class CheckCommand:
         parser.parse_args(args.args, args)
 
 
+def _read_share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
+    return share
+
+
+def _print_missing_reasons(baseline: Baseline) -> None:
+    missing = [cause.fingerprint for cause in baseline.values() if not cause.reason]
+    if missing:
+        print(f"compilediag: write down why it is accepted: the reason of {format_names(missing)}", file=sys.stderr)
+
+
 def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:
     """The session of a run of the script, and its exit code."""
     from compilediag.session import load
 
-    # Silent eager calls are counted.
-    options = ["--quiet", *(["--calls"] if args.no_silent_eager else []), "--save", os.fspath(file)]
+    # Silent eager calls and replays are counted.
+    calls = ["--calls"] if args.no_silent_eager else []
+    replays = ["--replays"] if args.min_cudagraph_coverage is not None else []
+    options = ["--quiet", *calls, *replays, "--save", os.fspath(file)]
     command = [sys.executable, "-m", "compilediag", "run", *options, args.path, *drop_dashes(args.args)]
     code = subprocess.run(command).returncode
     if not file.exists():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..events import CacheLookup, Calls, Compile, GraphBreak, Recompile, Rows, SourceStatus
+from ..events import CacheLookup, Calls, Compile, CudaGraphAction, GraphBreak, Recompile, Rows, SourceStatus
 from ..formatting import (
     escape_lines,
     format_amount,
@@ -15,31 +15,34 @@ from ..formatting import (
     format_names,
     format_place,
     format_seconds,
+    format_share,
 )
 from . import diagnose
-from .diff import find_changes
+from .baseline import Baseline, compare_with_baseline, count_occurrences
 from .evidence import get_place, group_by, sum_seconds
-from .incidents import Incident, count_incidents, find_incidents, find_warmup_ends
+from .finding import Finding
+from .incidents import Incident, count_incidents, find_incidents, find_warmup_ends, list_cold_compiles
 from .rules.break_even import make_eager_call_counter
 from .rules.caches import is_loaded_code
 from .rules.coverage import explain_gaps, map_collected
+from .rules.cudagraphs import GraphFunction, group_by_function
 
 #: Causes that are listed for each broken limit.
 SHOWN = 5
-#: Kinds of changes against a baseline that are causes; the others are mere counts.
-CAUSES = ("failure", "recompile", "graph_break")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is allowed; None allows anything. `baseline`: a session whose causes are known and allowed."""
+    """What is allowed; None allows anything. `baseline`: the causes that are known and allowed."""
 
     max_recompiles: int | None = None
     max_compile_s: float | None = None
+    max_cold_seconds: float | None = None
     max_graph_breaks: int | None = None
     max_after_warmup: int | None = None
+    min_cudagraph_coverage: float | None = None
     no_silent_eager: bool = False
-    baseline: Rows | None = None
+    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,13 @@ class Broken:
     causes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        hidden = len(self.causes) - SHOWN
-        rest = [f"... and {hidden} more"] if hidden > 0 else []
-        return escape_lines("\n".join([self.title, *(f"  {cause}" for cause in [*self.causes[:SHOWN], *rest])]))
+        return _format_list(self.title, self.causes)
+
+
+def _format_list(title: str, items: Sequence[str]) -> str:
+    hidden = len(items) - SHOWN
+    rest = [f"... and {hidden} more"] if hidden > 0 else []
+    return escape_lines("\n".join([title, *(f"  {item}" for item in [*items[:SHOWN], *rest])]))
 
 
 def check(data: Rows, limits: Limits, must_compile: bool = True) -> list[Broken]:
@@ -109,10 +116,12 @@ def _check_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:
     collected = map_collected(data.rows(SourceStatus))
     has_baseline = limits.baseline is not None
     after_warmup = limits.max_after_warmup is not None
+    is_timed = limits.max_compile_s is not None or limits.max_cold_seconds is not None
     needed = {
         "recompiles": limits.max_recompiles is not None or has_baseline or after_warmup,
-        "compiles": limits.max_compile_s is not None or limits.no_silent_eager or has_baseline or after_warmup,
+        "compiles": is_timed or limits.no_silent_eager or has_baseline or after_warmup,
         "graph_breaks": limits.max_graph_breaks is not None or has_baseline,
+        "cudagraphs": limits.min_cudagraph_coverage is not None,
     }
     for table, is_needed in needed.items():
         if is_needed and not collected[table]:
@@ -132,14 +141,32 @@ def _check_compile_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
     compiles = data.rows(Compile)
     total = sum_seconds(row.duration_s for row in compiles)
     if limits.max_compile_s is not None and total > limits.max_compile_s:
-        by_function = group_by(compiles, _format_function)
-        sums = {name: sum_seconds(row.duration_s for row in rows) for name, rows in by_function.items()}
-        causes = [
-            f"{name}: {format_seconds(sums[name])} in {format_amount(len(by_function[name]), 'compile')}"
-            for name in sorted(sums, key=lambda name: -sums[name])
-        ]
         allowed = format_seconds(limits.max_compile_s)
-        yield Broken(f"{format_seconds(total)} compiling, at most {allowed} allowed:", causes)
+        yield Broken(f"{format_seconds(total)} compiling, at most {allowed} allowed:", _list_seconds(compiles))
+
+
+def _check_cold_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
+    """The process that compiled longest until its warm-up ended: processes start side by side."""
+    if limits.max_cold_seconds is None:
+        return
+    by_process = group_by(list_cold_compiles(data), lambda row: (row.rank, row.pid))
+    rows = max(by_process.values(), key=lambda rows: sum_seconds(row.duration_s for row in rows), default=[])
+    total = sum_seconds(row.duration_s for row in rows)
+    if total > limits.max_cold_seconds:
+        whose = f" of rank {rows[0].rank}" if rows[0].rank is not None and len(by_process) > 1 else ""
+        allowed = format_seconds(limits.max_cold_seconds)
+        title = f"{format_seconds(total)} compiling in the cold start{whose}, at most {allowed} allowed:"
+        yield Broken(title, _list_seconds(rows))
+
+
+def _list_seconds(compiles: Iterable[Compile]) -> list[str]:
+    """How long each function compiled, the longest first."""
+    by_function = group_by(compiles, _format_function)
+    sums = {name: sum_seconds(row.duration_s for row in rows) for name, rows in by_function.items()}
+    return [
+        f"{name}: {format_seconds(sums[name])} in {format_amount(len(by_function[name]), 'compile')}"
+        for name in sorted(sums, key=lambda name: -sums[name])
+    ]
 
 
 def _check_graph_breaks(data: Rows, limits: Limits) -> Iterator[Broken]:
@@ -183,21 +210,75 @@ def _explain_eager(row: Compile) -> str:
     return f"it hit {row.limit}" if row.limit else format_first_line(row.fail_reason or "no reason was given", 100)
 
 
+def _check_cudagraph_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:
+    """Functions of whose calls too few were answered by a replay. Without counts the limit can't be checked."""
+    least = limits.min_cudagraph_coverage
+    if least is None or not map_collected(data.rows(SourceStatus))["cudagraphs"]:
+        return
+    if not data.rows(CudaGraphAction):
+        yield Broken("no function uses CUDA graphs, so their coverage cannot be checked")
+        return
+    functions = group_by_function(data)
+    if unknown := [_format_graph_function(one) for one in functions if one.coverage is None]:
+        title = "replays were not counted, so the coverage of CUDA graphs cannot be checked; record with replays=True:"
+        yield Broken(title, list(dict.fromkeys(unknown)))
+    low = [one for one in functions if one.coverage is not None and one.coverage < least]
+    if low:
+        head = f"CUDA graph replays answer too few calls of {format_amount(len(low), 'function')}"
+        yield Broken(f"{head}, at least {format_share(least)} required:", list(map(_describe_coverage, low)))
+
+
+def _format_graph_function(function: GraphFunction) -> str:
+    row = function.first
+    return format_function(row.function, row.file, row.line)
+
+
+def _describe_coverage(function: GraphFunction) -> str:
+    calls = f" of {format_amount(function.calls, 'call')}" if function.calls else ""
+    reason = f": {format_first_line(function.reason, 100)}" if function.reason else ""
+    return f"{_format_graph_function(function)}: {format_share(function.coverage)}{calls}{reason}"
+
+
 def _check_baseline(data: Rows, limits: Limits) -> Iterator[Broken]:
     if limits.baseline is None:
         return
-    changes = find_changes(limits.baseline, data)
-    new = [change.title for change in changes if change.kind in CAUSES and change.change == "new"]
-    if new:
-        yield Broken(f"{format_amount(len(new), 'cause')} not in the baseline:", new)
+    found = compare_with_baseline(data, limits.baseline)
+    if found.new:
+        causes = [_describe_cause(findings) for findings in found.new]
+        yield Broken(f"{format_amount(len(causes), 'cause')} not in the baseline:", causes)
+    if found.worse:
+        accepted = [limits.baseline[findings[0].fingerprint].count for findings in found.worse]
+        causes = [
+            f"{_describe_cause(findings)}\n    {count} accepted, {count_occurrences(findings)} found"
+            for findings, count in zip(found.worse, accepted, strict=True)
+        ]
+        amount = format_amount(len(causes), "cause occurs", "causes occur")
+        yield Broken(f"{amount} more often than the baseline accepts:", causes)
+
+
+def _describe_cause(findings: Sequence[Finding]) -> str:
+    return f"{findings[0].fingerprint}: {findings[0].title}\n    {findings[0].suggestion}"
+
+
+def describe_fixed(data: Rows, limits: Limits) -> str | None:
+    """The accepted causes that are gone, as text; None if there are none. They break no limit."""
+    if not limits.baseline or not data.rows(Compile) or any(_check_coverage(data, limits)):
+        return None
+    fixed = compare_with_baseline(data, limits.baseline).fixed
+    names = [" ".join(filter(None, (f"{one.fingerprint}:", one.rule, one.function, one.cause))) for one in fixed]
+    return (
+        _format_list(f"{format_amount(len(fixed), 'cause')} of the baseline did not occur:", names) if fixed else None
+    )
 
 
 _CHECKS: tuple[Callable[[Rows, Limits], Iterable[Broken]], ...] = (
     _check_coverage,
     _check_recompiles,
     _check_compile_seconds,
+    _check_cold_seconds,
     _check_graph_breaks,
     _check_after_warmup,
+    _check_cudagraph_coverage,
     _check_silent_eager,
     _check_baseline,
 )

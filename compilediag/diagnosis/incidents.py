@@ -224,6 +224,13 @@ class _Ends:
         return end is not None and event.time_ns >= end
 
 
+def list_cold_compiles(data: Rows) -> list[Compile]:
+    """The compiles that began before the warm-up of their process ended; all of a process whose warm-up never ended."""
+    evidence = Evidence.of(data)
+    ends = _Ends(find_warmup_ends(evidence))
+    return [row for row in evidence.rows(Compile) if not ends.is_after(row)]
+
+
 @kept_of(WarmupEnd)
 def list_incidents(evidence: Evidence) -> list[Incident]:
     """All incidents of a session in the order of their events, without their causes; none if no warm-up ended."""

@@ -29,8 +29,9 @@ _RECORDED: pytest.StashKey[list[dict[str, float]]] = pytest.StashKey()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(max_recompiles, max_compile_s, max_graph_breaks, max_after_warmup, no_silent_eager, baseline): "
-        "fail the test, and show the causes, if it compiles more than that",
+        f"{MARKER}(max_recompiles, max_compile_s, max_cold_seconds, max_graph_breaks, max_after_warmup, "
+        "min_cudagraph_coverage, no_silent_eager, baseline): fail the test, and show the causes, if it compiles more "
+        "than that",
     )
     config.stash[_RECORDED] = []
 
@@ -58,7 +59,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     else:
         import compilediag as cd
 
-        with cd.watch(calls=limits is not None and limits.no_silent_eager) as session:
+        counts_replays = limits is not None and limits.min_cudagraph_coverage is not None
+        with cd.watch(calls=limits is not None and limits.no_silent_eager, replays=counts_replays) as session:
             result = yield
     _report_totals(item, session)
     _check_limits(session, limits)
@@ -66,15 +68,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _parse_limits(marker: pytest.Mark) -> Limits:
+    from compilediag.comparison import read_baseline
     from compilediag.diagnosis.gate import Limits
-    from compilediag.session import load_any
 
     allowed = inspect.signature(Limits).parameters
     if marker.args or not marker.kwargs or not {*marker.kwargs} <= {*allowed}:
         raise pytest.UsageError(f"@pytest.mark.{MARKER} takes keyword arguments only: {', '.join(allowed)}")
     values = dict(marker.kwargs)
     if values.get("baseline") is not None:
-        values["baseline"] = load_any(values["baseline"]).data
+        values["baseline"] = read_baseline(values["baseline"])
     return Limits(**values)
 
 

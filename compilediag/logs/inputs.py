@@ -196,6 +196,8 @@ def _identify_name(file: Path) -> FoundInput | None:
             f"it: jupyter nbconvert --to script {_quote(file)}"
         )
         return FoundInput(file, InputKind.OTHER, "is a Jupyter notebook", instead)
+    if suffix == ".toml":
+        return FoundInput(file, InputKind.TEXT, "is a TOML file")
     if suffix in (".html", ".htm"):
         return FoundInput(
             file, InputKind.OTHER, "is an HTML page", "use the session (.cdiag) that a report is made from"

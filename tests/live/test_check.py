@@ -1,5 +1,6 @@
 """`compilediag check -- SCRIPT` and the pytest plugin, on small programs that compile."""
 
+import tomllib
 import xml.etree.ElementTree
 
 SCRIPT = """
@@ -57,6 +58,47 @@ def test_a_script_within_its_limits_and_beyond(program_server, tmp_path):
     assert done.returncode == 7 and "FAILED" in done.stdout and "n was 0, then 1, 2" in done.stdout
     done = program_server.run(*check, script, "0", "0")
     assert done.returncode == 1 and "nothing was compiled, so the limits cannot be checked" in done.stdout
+
+
+MODEL = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def step(x, n):
+    return x * n
+
+def train(*numbers):
+    for n in numbers:
+        step(torch.ones(2), n)
+"""
+MARKED = """
+import pytest, torch
+from model import train
+
+@pytest.mark.compilediag(baseline=".compilediag.toml")
+@pytest.mark.parametrize("numbers", [(1, 2), (1, 2, 3)])
+def test_step(numbers):
+    torch._dynamo.reset()
+    train(*numbers)
+"""
+
+
+def test_one_text_baseline_for_the_command_and_the_marker(program_server, tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "train.py").write_text("import sys, model\nmodel.train(*range(int(sys.argv[1])))\n")
+    (tmp_path / "test_step.py").write_text(MARKED)
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\naddopts = -p compilediag.frontends.pytest_plugin\n")
+    check = ("-m", "compilediag", "check", "--baseline", ".compilediag.toml")
+    done = program_server.run(*check, "--update", "train.py", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (entry,) = tomllib.loads((tmp_path / ".compilediag.toml").read_text())["accepted"]
+    assert (entry["function"], entry["cause"], entry["count"]) == ("step (model.py)", "n (value)", 1)
+    done = program_server.run(*check, "train.py", "3", cwd=tmp_path)
+    assert done.returncode == 1 and "1 accepted, 2 found" in done.stdout
+    done = program_server.run("-m", "pytest", cwd=tmp_path, env=BY_NAME)
+    assert "1 failed, 1 passed" in done.stdout and "1 accepted, 2 found" in done.stdout, done.stdout + done.stderr
+    done = program_server.run(*check, "--update", "train.py", "0", cwd=tmp_path)
+    assert done.returncode == 1 and "was not written" in done.stderr
 
 
 #: Where compilediag is installed, pytest finds the plugin by itself, and can't be given it by name as well.

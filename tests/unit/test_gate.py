@@ -1,12 +1,14 @@
 """Limits and what breaks them."""
 
 import gzip
+import json
+import tomllib
 from dataclasses import replace
 
 import pytest
 
 from compilediag.diagnosis import FEEDS
-from compilediag.events import Compile, GraphBreak, SourceStatus, WarmupEnd
+from compilediag.events import Compile, CudaGraphAction, GraphBreak, SourceStatus, WarmupEnd
 from tests.inside import main
 
 from .log_builder import GOLDEN, artifact, compile_
@@ -103,7 +105,145 @@ def test_a_baseline_allows_the_causes_that_it_has(session, check):
     baseline = ("--baseline", session(compiled(), known))
     assert check(session(compiled(), known, known), *baseline)[1] == {}
     ((title, causes),) = check(session(compiled(), known, new), *baseline)[1].items()
-    assert title == "1 cause not in the baseline:" and "for k (type)" in causes[0]
+    assert title == "1 cause not in the baseline:" and "k was int, then float" in causes[0] and len(causes) == 2
+
+
+@pytest.fixture
+def accepted(session, tmp_path, capsys):
+    """`accepted(*events)`: the path of a text baseline that was written for a session of these events."""
+
+    def write(*events, code=0):
+        assert main(["check", session(*events), "--baseline", tmp_path / "base.toml", "--update"]) == code
+        capsys.readouterr()
+        return tmp_path / "base.toml"
+
+    return write
+
+
+END = WarmupEnd(time_ns=SECOND, on_compile="count", ended_by="end_warmup")
+N, K = recompile("n", "value", "1", "2"), recompile("k", "type", "int", "float")
+BREAK = GraphBreak(time_ns=SECOND, reason="why", user_file="/home/ada/model.py", user_line=3, user_code="print(x)")
+
+
+def read_entries(file):
+    return {entry["cause"]: entry for entry in tomllib.loads(file.read_text())["accepted"]}
+
+
+def test_a_text_baseline_is_sorted_has_no_values_and_stays_the_same(accepted, check, session):
+    file = accepted(compiled(), N, K, N, BREAK)
+    first = file.read_text()
+    entries = read_entries(file)
+    assert {name: entry["count"] for name, entry in entries.items()} == {"k (type)": 1, "n (value)": 2, "print(x)": 1}
+    assert {entry["function"] for entry in entries.values()} == {"forward (model.py)", "model.py"}
+    assert {entry["reason"] for entry in entries.values()} == {""}
+    assert len({entry["fingerprint"] for entry in entries.values()}) == 3
+    moved = [replace(event, line=999) for event in (K, N, N)]
+    assert accepted(compiled(line=999), replace(BREAK, user_line=88), *moved).read_text() == first
+    assert check(session(compiled(), N, K, N, BREAK), "--baseline", file)[1] == {}
+
+
+def test_new_worse_and_fixed_causes_are_named(accepted, session, capsys):
+    file = accepted(compiled(), N, BREAK)
+    known = read_entries(file)
+    assert main(["check", session(compiled(), N, N, K), "--baseline", file]) == 1
+    shown = capsys.readouterr().out
+    new, rest = shown.split("1 cause occurs more often than the baseline accepts:")
+    worse, fixed = rest.split("1 cause of the baseline did not occur:")
+    assert "1 cause not in the baseline:" in new and "k was int, then float" in new
+    assert known["n (value)"]["fingerprint"] in worse and "1 accepted, 2 found" in worse
+    assert fixed.split() == [f"{known['print(x)']['fingerprint']}:", "graph_break", "model.py", "print(x)"]
+    assert main(["check", session(compiled(), N), "--baseline", file]) == 0, "what is fixed does not fail"
+    assert "1 cause of the baseline did not occur:" in capsys.readouterr().out
+
+
+def test_an_update_keeps_reasons_and_entries_without_a_count(accepted, session):
+    file = accepted(compiled(), N, K)
+    names = {cause: entry["fingerprint"] for cause, entry in read_entries(file).items()}
+    reason = 'two "modes": C:\\new\tand\n\u007f\u0001 \u00fc\U0001f600'
+    entry = f'[[accepted]]\nfingerprint = "{names["n (value)"]}"\nreason = {json.dumps(reason, ensure_ascii=False)}\n'
+    file.write_text('format = "compilediag.baseline/1"\n' + entry.replace("\x7f", "\\u007F"))
+    assert main(["check", session(compiled(), N, N, N), "--baseline", file]) == 0, "any number is accepted"
+    entries = read_entries(accepted(compiled(), N, N, K))
+    assert entries["n (value)"]["reason"] == reason and "count" not in entries["n (value)"]
+    assert entries["k (type)"]["reason"] == "" and entries["k (type)"]["count"] == 1
+    assert [*read_entries(accepted(compiled(), K))] == ["k (type)"], "what is fixed is removed"
+
+
+def test_a_check_that_fails_updates_nothing(accepted, session, capsys, tmp_path):
+    file = accepted(compiled(), N)
+    before = file.read_bytes()
+    assert main(["check", session(compiled(), K), "--baseline", file, "--update", "--max-recompiles", 0]) == 1
+    accepted(code=1)
+    assert main(["check", session(compiled(), off={"recompiles"}), "--baseline", file, "--update"]) == 1
+    assert file.read_bytes() == before
+    for wrong in (session(compiled()), tmp_path / "absent" / "base.toml", tmp_path):
+        assert main(["check", session(compiled()), "--baseline", wrong, "--update"]) == 2
+    assert main(["check", session(compiled()), "--update"]) == 2
+    assert "--update needs the file to write: --baseline .compilediag.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[tool.ruff]\nline-length = 120\n",
+        'format = "compilediag.baseline/2"\n',
+        "<<<<<<< HEAD\n",
+        'format = "compilediag.baseline/1"\naccepted = 3\n',
+        'format = "compilediag.baseline/1"\n[[acepted]]\nfingerprint = "f-0"\n',
+        'format = "compilediag.baseline/1"\n[[accepted]]\nreason = "why"\n',
+        'format = "compilediag.baseline/1"\n[[accepted]]\nfingerprint = "f-0"\ncuont = 3\n',
+        'format = "compilediag.baseline/1"\n[[accepted]]\nfingerprint = "f-0"\ncount = -1\n',
+        'format = "compilediag.baseline/1"\n[[accepted]]\nfingerprint = "f-0"\ncount = true\n',
+        'format = "compilediag.baseline/1"\n[[accepted]]\nfingerprint = "f-0"\ncount = "3"\n',
+        'format = "compilediag.baseline/1"\n' + 2 * '[[accepted]]\nfingerprint = "f-0"\n',
+    ],
+)
+def test_a_wrong_baseline_is_one_line_and_stays_as_it_is(text, session, capsys, tmp_path):
+    (tmp_path / "base.toml").write_text(text)
+    for more in ([], ["--update"]):
+        assert main(["check", session(compiled()), "--baseline", tmp_path / "base.toml", *more]) == 2
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("\n")) == ("", 1) and str(tmp_path / "base.toml") in shown.err
+    assert (tmp_path / "base.toml").read_text() == text
+
+
+def test_the_cold_start_ends_with_the_warm_up(session, check):
+    early, late = replace(compiled(), time_ns=SECOND - 1), compiled()
+    assert check(session(early, END, late), "--max-cold-seconds", 2)[1] == {}
+    assert check(session(early, END, late), "--max-cold-seconds", 1.5)[1] == {
+        "2.0 s compiling in the cold start, at most 1.5 s allowed:": ["forward (model.py:30): 2.0 s in 1 compile"]
+    }
+    assert [*check(session(early, late), "--max-cold-seconds", 3)[1]], "a warm-up that never ended is the whole run"
+
+
+def test_the_cold_start_is_that_of_the_slowest_rank(session, check):
+    ranks = [compiled(rank=0), compiled(rank=1), compiled(rank=1)]
+    assert check(session(*ranks), "--max-cold-seconds", 4)[1] == {}
+    (title,) = check(session(*ranks), "--max-cold-seconds", 3)[1]
+    assert title.startswith("4.0 s compiling in the cold start of rank 1")
+
+
+def graphed(action, count=None, **more):
+    return CudaGraphAction(time_ns=SECOND, **{**FORWARD, "action": action, "count": count, **more})
+
+
+def test_too_few_replays_break_the_limit_of_coverage(session, check):
+    limit = ("--min-cudagraph-coverage", 0.9)
+    good = [graphed("warmup"), graphed("record"), graphed("replays", 18)]
+    skipped = graphed("skip", function="other", reason="mutated inputs")
+    assert check(session(compiled(), *good), *limit)[1] == {}
+    _, found = check(session(compiled(), *good, graphed("eager", 20), skipped), *limit)
+    assert found == {
+        "CUDA graph replays answer too few calls of 2 functions, at least 90 % required:": [
+            "forward (model.py:30): 45 % of 40 calls",
+            "other (model.py:30): 0 %: mutated inputs",
+        ]
+    }
+    (uncounted,) = check(session(compiled(), graphed("record")), *limit)[1]
+    (unused,) = check(session(compiled()), *limit)[1]
+    (blind,) = check(session(compiled(), off={"cudagraphs"}), *limit)[1]
+    assert "replays were not counted" in uncounted and "no function uses" in unused and "not collected" in blind
 
 
 def test_many_causes_are_a_few_lines(session, check):
@@ -138,9 +278,6 @@ def test_a_check_of_nothing_is_refused(capsys, tmp_path):
     (tmp_path / "a.log").write_text(compile_())
     assert main(["check", tmp_path / "a.log"]) == 2
     assert "no limit given; pass --max-recompiles" in capsys.readouterr().err
-
-
-END = WarmupEnd(time_ns=SECOND, on_compile="count", ended_by="end_warmup")
 
 
 def test_what_compiled_after_the_warm_up_breaks_its_limit(session, check):

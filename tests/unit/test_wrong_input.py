@@ -95,6 +95,7 @@ WRONG = {
     "/proc/self/mem": None,  # A regular file that can't be read, by root neither.
     "/etc/passwd": None,
     "data.json": b'{"traceEvents": []}',
+    "settings.toml": b'[tool.ruff]\nselect = ["E"]\n',
     "console.log": b"epoch 1: loss 0.5\n",
     "torch_logs.txt": b"V0305 12:00:00.000000 100 torch/_dynamo/guards.py:1] [0/0] GUARDS:\n",
     "run.cdiag.gz": lambda file: file.write_bytes(gzip.compress(b"SQLite format 3\0" + bytes(9000))),
@@ -111,6 +112,7 @@ READ = {
         "empty.cdiag",
         "empty.log",
         "/etc/passwd",
+        "settings.toml",
         "console.log",
         "torch_logs.txt",
     },

@@ -23,8 +23,9 @@ _DIVERGE = Rule(
     why="A rank that compiles alone makes the others wait at their next collective; different collectives hang.",
     docs="trouble",
 )
+CACHES = "ranks_differ_in_caches"
 _CACHES_DIFFER = Rule(
-    "ranks_differ_in_caches",
+    CACHES,
     title="Ranks differ: {what}",
     action="Let one rank fill the cache before the job, or keep it between runs (TORCHINDUCTOR_CACHE_DIR, a remote "
     "cache).",
