@@ -463,7 +463,8 @@ class Session(TableProperties):
             format: "perfetto": one JSON file that ui.perfetto.dev opens. "speedscope": one that speedscope.app opens,
                 with the seconds that Dynamo traced each function. "parquet" or "csv": a folder with one file per table
                 (lists and dicts as JSON). "markdown": a text of at most 60 kB for an issue, with environment, plan and
-                recompiles.
+                recompiles. "sarif": the findings at your lines as SARIF 2.1.0, with paths relative to
+                $GITHUB_WORKSPACE, or to the working directory.
             redact: whether "markdown" leaves out source code, values and paths; by default it does. The other formats
                 can't be redacted.
 

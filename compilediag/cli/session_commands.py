@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_names
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
+from compilediag.system.files import SARIF, check_output
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
 from .command_parser import Command
 from .fix_command import FixCommand
+from .github_actions import is_github, report_to_github, without_commands
 from .output import print_text, print_written
 from .try_command import drop_dashes
 
 #: What `load_any` opens.
 ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
-FORMATS = ("perfetto", "speedscope", "parquet", "csv", "markdown")
+FORMATS = ("perfetto", "speedscope", "parquet", "csv", "markdown", "sarif")
 
 
 class PlanCommand:
@@ -161,7 +163,7 @@ class ColdstartCommand:
 
 
 class ExportCommand:
-    """Write a session for other tools: a timeline, a profile of tracing, tables, or Markdown for an issue.
+    """Write a session for other tools: a timeline, a profile of tracing, tables, Markdown for an issue, SARIF.
 
     perfetto:   one JSON file, a timeline of compiles and phases; open it at https://ui.perfetto.dev.
     speedscope: one JSON file, the seconds that Dynamo traced each function; open it at https://www.speedscope.app.
@@ -169,6 +171,8 @@ class ExportCommand:
     csv:        a folder with one file per table, for spreadsheets.
     markdown:   environment, plan and recompiles for an issue; it is printed if there is no -o. Code, values and paths
                 are left out, unless --no-redact is given.
+    sarif:      one file in SARIF 2.1.0: the findings at your lines, for code scanning and editors. Paths are relative
+                to $GITHUB_WORKSPACE, or to the working directory.
 
     docs/tables.md describes the tables and their columns. Examples:
 
@@ -349,6 +353,13 @@ class CheckCommand:
             "--update", action="store_true", help="write the text file of --baseline with the causes of this run"
         )
         parser.add_argument("--report", metavar="OUT.html", help="write the report, whether or not the check fails")
+        parser.add_argument("--sarif", metavar="OUT.sarif", help="write the findings as SARIF, whether or not it fails")
+        parser.add_argument(
+            "--github",
+            action=argparse.BooleanOptionalAction,
+            default=is_github(),
+            help="annotate your lines and add to the step's summary (default: if GITHUB_ACTIONS is true)",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.comparison import read_baseline, read_earlier_baseline, write_baseline
@@ -362,6 +373,8 @@ class CheckCommand:
         is_script = found.kind is InputKind.SCRIPT
         if not is_script:
             self._read_rest(args)
+        if args.sarif:
+            check_output(args.sarif, SARIF)
         if args.update and args.baseline is None:
             raise CompilediagError("--update needs the file to write: --baseline .compilediag.toml")
         read = read_earlier_baseline if args.update else read_baseline
@@ -379,6 +392,8 @@ class CheckCommand:
                 session = ingest([args.path, *args.args]) if args.args else load_any(args.path)
             if args.report:
                 print_written(session.report(args.report))
+            if args.sarif:
+                print_written(session.export(args.sarif, "sarif"))
             missing = explain_no_warmup(session.data, limits)
             if missing is not None and not code:
                 raise CompilediagError(f"{args.path}: {missing}")
@@ -387,11 +402,15 @@ class CheckCommand:
                 limits = replace(limits, baseline=accept(session.data, earlier))
             broken = check(session.data, limits)
             totals = describe_totals(compute_totals(session.data))
-            print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")
-            for limit in broken:
-                print_text(str(limit))
-            if fixed:
-                print_text(fixed)
+            head = f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}"
+            with without_commands(args.github):
+                print(head)
+                for limit in broken:
+                    print_text(str(limit))
+                if fixed:
+                    print_text(fixed)
+            if args.github:
+                report_to_github(session, head, broken, limits.baseline, fixed)
         if args.update and limits.baseline is not None:
             if code or broken:
                 print(f"compilediag: {args.baseline} was not written, because the check failed", file=sys.stderr)

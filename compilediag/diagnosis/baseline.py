@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 from ..decode.guards.path import format_expression
 from ..events import Rows
@@ -48,16 +48,31 @@ Baseline = Mapping[str, AcceptedCause]
 
 @dataclass(frozen=True)
 class Deviations:
-    """How the causes of a session differ from a baseline; each of `new` and `worse` is all findings on one cause."""
+    """How the causes of a session differ from a baseline; a cause of the session is all findings on it."""
 
     new: Sequence[Sequence[Finding]]
-    worse: Sequence[Sequence[Finding]]
+    worse: Sequence[tuple[AcceptedCause, Sequence[Finding]]]
     fixed: Sequence[AcceptedCause]
 
 
-def group_causes(data: Rows) -> dict[str, list[Finding]]:
-    """Fingerprint -> the findings of a session on that cause, the most expensive cause first."""
-    return group_by((one for one in diagnose(data) if one.rule not in _OF_ONE_RUN), lambda one: one.fingerprint)
+def group_causes(data: Rows, baseline: Baseline | None = None) -> dict[str, list[Finding]]:
+    """Fingerprint -> the findings of a session on that cause, the most expensive cause first. A cause that a baseline
+    has is named as there.
+    """
+    known = baseline or {}
+    rules = {cause.rule for cause in known.values()}
+    findings = (finding for finding in diagnose(data) if finding.rule not in _OF_ONE_RUN)
+    return group_by(findings, lambda finding: _find_name(finding, known, rules))
+
+
+def _find_name(finding: Finding, known: Baseline, rules: Iterable[str]) -> str:
+    """The fingerprint in the baseline: which rule explains a guard can change with the number of its values, and a
+    cause that got worse is not a new one.
+    """
+    if finding.fingerprint in known or finding.source is None:
+        return finding.fingerprint
+    others = (replace(finding, rule=rule).fingerprint for rule in rules)
+    return next((name for name in others if name in known), finding.fingerprint)
 
 
 def count_occurrences(findings: Sequence[Finding]) -> int:
@@ -69,15 +84,15 @@ def compare_with_baseline(data: Rows, baseline: Baseline) -> Deviations:
     """Find the causes that a baseline does not have, those that occur more often than it accepts, and those that are
     gone.
     """
-    causes = group_causes(data)
-
-    def is_worse(name: str, findings: Sequence[Finding]) -> bool:
-        most = baseline[name].count
-        return most is not None and count_occurrences(findings) > most
-
+    causes = group_causes(data, baseline)
+    again = [(cause, causes[name]) for name, cause in baseline.items() if name in causes]
     return Deviations(
         new=[findings for name, findings in causes.items() if name not in baseline],
-        worse=[findings for name, findings in causes.items() if name in baseline and is_worse(name, findings)],
+        worse=[
+            (cause, findings)
+            for cause, findings in again
+            if cause.count is not None and count_occurrences(findings) > cause.count
+        ],
         fixed=[cause for name, cause in baseline.items() if name not in causes],
     )
 
@@ -87,19 +102,15 @@ def accept(data: Rows, earlier: Baseline | None = None) -> Baseline:
 
     An entry of the earlier one without a count stays without.
     """
-    made = {}
-    for name, findings in group_causes(data).items():
-        known = (earlier or {}).get(name)
-        count = None if known is not None and known.count is None else count_occurrences(findings)
-        made[name] = AcceptedCause(
-            name,
-            findings[0].rule,
-            _name_place(findings[0]),
-            _name_cause(findings[0]),
-            count,
-            known.reason if known else "",
-        )
-    return made
+    made = [_make_entry(findings, (earlier or {}).get(name)) for name, findings in group_causes(data, earlier).items()]
+    return {cause.fingerprint: cause for cause in made}
+
+
+def _make_entry(findings: Sequence[Finding], known: AcceptedCause | None) -> AcceptedCause:
+    first = findings[0]
+    count = None if known is not None and known.count is None else count_occurrences(findings)
+    reason = known.reason if known is not None else ""
+    return AcceptedCause(first.fingerprint, first.rule, _name_place(first), _name_cause(first), count, reason)
 
 
 def _name_place(finding: Finding) -> str:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..events import CacheLookup, Calls, Compile, CudaGraphAction, GraphBreak, Recompile, Rows, SourceStatus
+from ..events import (
+    CacheLookup,
+    Calls,
+    Compile,
+    CudaGraphAction,
+    Event,
+    GraphBreak,
+    Recompile,
+    Rows,
+    SourceStatus,
+)
 from ..formatting import (
     escape_lines,
     format_amount,
@@ -47,10 +57,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Broken:
-    """A limit that was not kept: what was found, in a sentence, and why, in lines."""
+    """A limit that was not kept: what was found, in a sentence, and why, in lines. `findings` are what the program has
+    to change, where that is known.
+    """
 
     title: str
     causes: list[str] = field(default_factory=list)
+    findings: Sequence[Finding] = ()
 
     def __str__(self) -> str:
         return _format_list(self.title, self.causes)
@@ -132,9 +145,16 @@ def _check_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:
 def _check_recompiles(data: Rows, limits: Limits) -> Iterator[Broken]:
     rows = data.rows(Recompile)
     if limits.max_recompiles is not None and len(rows) > limits.max_recompiles:
-        ids = {row.event_id for row in rows}
-        causes = [f"{found.title}\n    {found.suggestion}" for found in diagnose(data) if ids & {*found.evidence}]
-        yield Broken(f"{format_amount(len(rows), 'recompile')}, at most {limits.max_recompiles} allowed:", causes)
+        findings = _find_causes(data, rows)
+        causes = [f"{found.title}\n    {found.suggestion}" for found in findings]
+        title = f"{format_amount(len(rows), 'recompile')}, at most {limits.max_recompiles} allowed:"
+        yield Broken(title, causes, findings)
+
+
+def _find_causes(data: Rows, rows: Iterable[Event]) -> list[Finding]:
+    """The findings on these events."""
+    ids = {row.event_id for row in rows}
+    return [found for found in diagnose(data) if ids & {*found.evidence}]
 
 
 def _check_compile_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
@@ -173,7 +193,7 @@ def _check_graph_breaks(data: Rows, limits: Limits) -> Iterator[Broken]:
     rows = data.rows(GraphBreak)
     if limits.max_graph_breaks is not None and len(rows) > limits.max_graph_breaks:
         title = f"{format_amount(len(rows), 'graph break')}, at most {limits.max_graph_breaks} allowed:"
-        yield Broken(title, list(dict.fromkeys(map(_describe_break, rows))))
+        yield Broken(title, list(dict.fromkeys(map(_describe_break, rows))), _find_causes(data, rows))
 
 
 def _describe_break(row: GraphBreak) -> str:
@@ -193,7 +213,7 @@ def _check_silent_eager(data: Rows, limits: Limits) -> Iterator[Broken]:
             for row in given_up
         )
         title = f"{format_amount(len(given_up), 'compile')} failed, so the function falls back to eager:"
-        yield Broken(title, list(dict.fromkeys(causes)))
+        yield Broken(title, list(dict.fromkeys(causes)), _find_causes(data, given_up))
     known = {get_place(row) for row in given_up}
     places = {get_place(row) for row in data.rows(Calls) if row.ran == "eager"} - known
     if places:
@@ -245,15 +265,19 @@ def _check_baseline(data: Rows, limits: Limits) -> Iterator[Broken]:
     found = compare_with_baseline(data, limits.baseline)
     if found.new:
         causes = [_describe_cause(findings) for findings in found.new]
-        yield Broken(f"{format_amount(len(causes), 'cause')} not in the baseline:", causes)
+        yield Broken(
+            f"{format_amount(len(causes), 'cause')} not in the baseline:",
+            causes,
+            [one for findings in found.new for one in findings],
+        )
     if found.worse:
-        accepted = [limits.baseline[findings[0].fingerprint].count for findings in found.worse]
         causes = [
-            f"{_describe_cause(findings)}\n    {count} accepted, {count_occurrences(findings)} found"
-            for findings, count in zip(found.worse, accepted, strict=True)
+            f"{_describe_cause(findings)}\n    {cause.count} accepted, {count_occurrences(findings)} found"
+            for cause, findings in found.worse
         ]
         amount = format_amount(len(causes), "cause occurs", "causes occur")
-        yield Broken(f"{amount} more often than the baseline accepts:", causes)
+        worse = [one for _, findings in found.worse for one in findings]
+        yield Broken(f"{amount} more often than the baseline accepts:", causes, worse)
 
 
 def _describe_cause(findings: Sequence[Finding]) -> str:

@@ -1,5 +1,5 @@
 """Write a session for other tools: a trace for Perfetto, a profile of tracing for speedscope, tables as Parquet or CSV
-files, or Markdown for an issue.
+files, Markdown for an issue, or SARIF.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from ..system.files import (
     CSV,
     MARKDOWN,
     PARQUET,
+    SARIF,
     SPEEDSCOPE,
     TRACE,
     OutputKind,
@@ -62,6 +63,7 @@ from ..system.files import (
 )
 from ..version import __version__
 from .redaction import NOTE, RedactedData, Redactor, redact_plan
+from .review import find_repository, make_sarif
 from .totals import compute_totals
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ def export_session(data: SessionData, path: str | os.PathLike[str], format: str,
         "parquet": _write_parquet,
         "csv": _write_csv,
         "markdown": lambda data, file: _write_markdown(data, file, redact is not False),
+        "sarif": _write_sarif,
     }
     if format not in writers:
         raise CompilediagError(f"unknown format {format!r}; choose one of: {', '.join(writers)}")
@@ -117,6 +120,12 @@ def export_session(data: SessionData, path: str | os.PathLike[str], format: str,
 def _write_markdown(data: SessionData, target: Path, redact: bool) -> None:
     check_output(target, MARKDOWN)
     write_file(target, make_markdown(data, redact))
+
+
+def _write_sarif(data: SessionData, target: Path) -> None:
+    check_output(target, SARIF)
+    with data.settled():
+        write_file(target, make_sarif(data, find_repository()))
 
 
 # Tables

@@ -31,7 +31,19 @@ SPACES = str.maketrans("", "", "\t\xa0\u3000\u2009")
 #: Exit code -> how many commands ended with it.
 ENDINGS = collections.Counter()
 #: Views of a session whose texts are HTML, JSON, files, or texts as they were recorded.
-NOT_PRINTED = {"findings", "page", "redacted_page", "record", "report", "texts", "csv", "parquet", "perfetto", "save"}
+NOT_PRINTED = {
+    "findings",
+    "page",
+    "redacted_page",
+    "record",
+    "report",
+    "texts",
+    "csv",
+    "parquet",
+    "perfetto",
+    "sarif",
+    "save",
+}
 
 
 class TooLongError(BaseException):
@@ -56,10 +68,12 @@ def list_commands(file, base, folder):
         ["export", file, "--format", "csv", "-o", out["csv"]],
         ["export", file, "--format", "parquet", "-o", out["parquet"]],
         ["export", file, "--format", "perfetto", "-o", out["t.json"]],
+        ["export", file, "--format", "sarif", "-o", out["r.sarif"]],
         ["export", file, "--format", "markdown"],
         ["export", file, "--format", "markdown", "--no-redact", "-o", out["m.md"]],
         ["check", file, "--max-recompiles", "0", "--max-graph-breaks", "0", "--no-silent-eager"],
         ["check", file, "--baseline", base],
+        ["check", file, "--baseline", out["b.toml"], "--update", "--github"],
         ["check", base, "--baseline", file],
         ["diff", file, base, "--report", out["r.html"]],
         ["diff", base, file],

@@ -41,6 +41,7 @@ def list_views(path, folder):
         "texts": lambda: list(_read_texts(session)),
         "live": lambda: [run_command("live", path, "--plain")],
         **{f"figure {name}": lambda name=name: [session.figure(name).to_json()] for name in FIGURES},
+        "sarif": lambda: [session.export(folder / "run.sarif", "sarif").read_text()],
         "perfetto": lambda: [session.export(folder / "trace.json").read_text()],
         "speedscope": lambda: [session.export(folder / "tracing.json", "speedscope").read_text()],
         "csv": lambda: [f.read_text() for f in session.export(folder / "csv", "csv").iterdir()],

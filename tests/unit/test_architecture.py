@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "session": {"decode", "diagnosis", "errors", "events", "logs", "storage", "views"},
     "console": {"diagnosis", "events", "recording"},
     "watch": {"console", "recording", "errors", "session"},
-    "comparison": {"decode", "diagnosis", "events", "session", "storage", "views"},
+    "comparison": {"decode", "diagnosis", "errors", "events", "logs", "session", "storage", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "fix", "session", "trials", "views", "watch", ""},
     "integrations": {"diagnosis", "events", "session", "version", "views", "watch"},
     "cli": {"comparison", "diagnosis", "errors", "fix", "logs", "session", "sources", "trials", "views", "watch", ""},

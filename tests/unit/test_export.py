@@ -122,7 +122,7 @@ def is_number(cell):
     return True
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet", "perfetto", "markdown"])
+@pytest.mark.parametrize("format", ["csv", "parquet", "perfetto", "markdown", "sarif"])
 def test_links_in_place_of_the_files_are_replaced_not_followed(session, tmp_path, format):
     outside = tmp_path / "outside"
     outside.write_text("mine")

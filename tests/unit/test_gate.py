@@ -156,6 +156,20 @@ def test_new_worse_and_fixed_causes_are_named(accepted, session, capsys):
     assert "1 cause of the baseline did not occur:" in capsys.readouterr().out
 
 
+def test_a_cause_that_another_rule_explains_is_the_same(accepted, check, session):
+    """One number more makes `n` a counter: that is worse, and not new."""
+    file = accepted(compiled(), recompile("n", "value", "0", "1", 1))
+    more = session(compiled(), recompile("n", "value", "0", "1", 1), recompile("n", "value", "1", "2", 2))
+    ((title, causes),) = check(more, "--baseline", file)[1].items()
+    assert title == "1 cause occurs more often than the baseline accepts:" and causes[-1] == "1 accepted, 2 found"
+    before = read_entries(file)["n (value)"]
+    text = file.read_text()
+    file.write_text(text.replace('reason = ""', 'reason = "known"'))
+    assert main(["check", more, "--baseline", file, "--update"]) == 0
+    after = read_entries(file)["n (value)"]
+    assert (after["reason"], after["count"]) == ("known", 2) and after["rule"] != before["rule"]
+
+
 def test_an_update_keeps_reasons_and_entries_without_a_count(accepted, session):
     file = accepted(compiled(), N, K)
     names = {cause: entry["fingerprint"] for cause, entry in read_entries(file).items()}

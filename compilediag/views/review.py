@@ -1,0 +1,167 @@
+"""Findings at the user's lines, for reviewers: annotations and the summary of a step on GitHub, and SARIF."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote
+
+from ..diagnosis import Finding, diagnose
+from ..diagnosis.baseline import Baseline, group_causes
+from ..diagnosis.gate import Broken
+from ..diagnosis.registry import find_rule, find_torch_page
+from ..document import Items, Para, Section, fit, to_markdown
+from ..events import Rows
+from ..formatting import escape_controls, escape_lines
+from ..version import __version__
+
+#: Annotations of each level that GitHub shows for a step.
+MAX_ANNOTATIONS = 10
+#: Characters of a summary at most: GitHub takes 1 MiB for a step, with all that its other commands write.
+MAX_SUMMARY = 60_000
+#: The first of `document.LIMITS` that is tried: 40 items of a list.
+_FIRST_LIMIT = 2
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+#: Severity of a finding -> level of a result in SARIF.
+_LEVELS = {"high": "error", "medium": "warning", "low": "note"}
+
+
+# The user's line
+
+
+@dataclass(frozen=True)
+class ReviewPlace:
+    """A line of a file of the repository; `file` is relative to its root, with `/`."""
+
+    file: str
+    line: int | None
+
+
+def find_repository() -> Path:
+    """The root of the repository in a workflow of GitHub, otherwise the working directory."""
+    return Path(os.environ.get("GITHUB_WORKSPACE") or os.getcwd())
+
+
+def find_review_place(finding: Finding, root: Path) -> ReviewPlace | None:
+    """The user's own line, the line that calls into compiled code, or the function, the first one whose file is in the
+    repository at `root`; None if all are somewhere else.
+    """
+    places = (
+        (finding.user_file, finding.user_line),
+        (finding.call_file, finding.call_line),
+        (finding.file, finding.line),
+    )
+    found = ((_find_in_repository(file, root), line) for file, line in places if file)
+    return next((ReviewPlace(file, line) for file, line in found if file is not None), None)
+
+
+def _find_in_repository(file: str, root: Path) -> str | None:
+    """The path relative to the root; None for what is elsewhere, such as an installed package or a notebook's cell."""
+    if file.startswith("<") or "\0" in file:
+        return None
+    path = os.path.relpath(os.path.realpath(root / file), os.path.realpath(root))
+    inside = PurePath(path)
+    is_installed = {"site-packages", "dist-packages"} & {*inside.parts}
+    return None if is_installed or inside.parts[:1] == ("..",) or inside.is_absolute() else inside.as_posix()
+
+
+# GitHub
+
+
+def write_annotations(data: Rows, broken: Sequence[Broken], baseline: Baseline | None, root: Path) -> list[str]:
+    """The workflow commands that show a check at the user's lines: an error for each cause that breaks a limit, and for
+    each broken limit without known causes; a warning for each other cause that can be removed and is not accepted.
+    """
+    errors = {finding.fingerprint: finding for limit in broken for finding in limit.findings}
+    known = {*errors, *(baseline or ())}
+    others = [findings[0] for name, findings in group_causes(data, baseline).items() if name not in known]
+    lines = [_annotate("error", finding, root) for finding in errors.values()]
+    lines += [_write_command("error", limit.title, title="compilediag") for limit in broken if not limit.findings]
+    warnings = [_annotate("warning", finding, root) for finding in others if not finding.is_expected]
+    return [*lines[:MAX_ANNOTATIONS], *warnings[:MAX_ANNOTATIONS]]
+
+
+def _annotate(level: str, finding: Finding, root: Path) -> str:
+    place = find_review_place(finding, root)
+    where = {} if place is None else {"file": place.file, "line": place.line}
+    message = f"{finding.title}\n{finding.suggestion}\n{finding.fingerprint}"
+    return _write_command(level, message, **where, title=f"compilediag: {finding.rule}")
+
+
+def _write_command(name: str, message: str, **properties: str | int | None) -> str:
+    """A workflow command, which is one line. The order of the properties is kept."""
+    given = [f"{key}={_escape_property(str(value))}" for key, value in properties.items() if value is not None]
+    return f"::{name} {','.join(given)}::{_escape_message(message)}"
+
+
+def _escape_message(text: str) -> str:
+    """Escape what ends a command; what only a terminal would obey becomes an escape of Python."""
+    clean = escape_controls(text, keep="\n\r\t")
+    return clean.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def write_step_summary(head: str, broken: Sequence[Broken], fixed: str | None, plan: str) -> str:
+    """The summary of a step as Markdown: the verdict, each broken limit with its causes, and the plan, closed.
+
+    `head` is the verdict with the totals, and `plan` Markdown already.
+    """
+    limits = [Section(Items([cause.split("\n") for cause in limit.causes]), title=limit.title) for limit in broken]
+    gone = [Items([[line.strip()] for line in fixed.splitlines()], "plain")] if fixed else []
+    document = Section(Para(head, strong=True), *limits, *gone)
+    text = fit(document, to_markdown, MAX_SUMMARY, _FIRST_LIMIT)
+    return f"{text}\n\n<details><summary>Plan and recompiles</summary>\n\n{plan.rstrip()}\n\n</details>\n\n"
+
+
+# SARIF 2.1.0
+
+
+def make_sarif(data: Rows, root: Path) -> str:
+    """The findings of a session as SARIF: one result per finding, at the line of the user."""
+    findings = diagnose(data)
+    rules = list(dict.fromkeys(finding.rule for finding in findings))
+    driver = {"name": "compilediag", "version": __version__, "rules": [_describe_rule(rule) for rule in rules]}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_make_result(finding, rules, root) for finding in findings],
+    }
+    return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+
+
+def _describe_rule(name: str) -> dict[str, Any]:
+    rule, page = find_rule(name), find_torch_page(name)
+    why = rule.why if rule is not None and rule.why and "{" not in rule.why else None
+    texts = {
+        "shortDescription": {"text": name.replace("_", " ")},
+        **({"fullDescription": {"text": why}} if why else {}),
+    }
+    return {"id": name, **texts, **({"helpUri": page.url} if page is not None else {})}
+
+
+def _make_result(finding: Finding, rules: Sequence[str], root: Path) -> dict[str, Any]:
+    place = find_review_place(finding, root)
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": rules.index(finding.rule),
+        "level": _LEVELS[finding.severity],
+        "message": {"text": escape_lines(f"{finding.title}\n{finding.suggestion}")},
+        "locations": [_make_location(place)] if place is not None else [],
+        "partialFingerprints": {"compilediag/v1": finding.fingerprint},
+        "occurrenceCount": max(1, finding.count),
+        "properties": {"secondsRecoverable": round(finding.seconds_recoverable, 6)},
+    }
+
+
+def _make_location(place: ReviewPlace) -> dict[str, Any]:
+    # A path that is relative to the root of the repository, which GitHub asks for.
+    artifact = {"uri": quote(place.file, errors="replace"), "uriBaseId": "%SRCROOT%"}
+    region = {"region": {"startLine": place.line}} if place.line and place.line > 0 else {}
+    return {"physicalLocation": {"artifactLocation": artifact, **region}}
