@@ -140,7 +140,9 @@ class Compile(Event):
     triton_s: float | None = column("float64", "compiling Triton kernels", unit="s")
     guard_count: int | None = column("Int64", "guards of the new entry")
     guard_latency_us: float | None = column(
-        "float64", "one evaluation of all guards, measured once by torch", unit="us"
+        "float64",
+        "one evaluation of all guards, measured once by torch with cold caches: more than a call pays",
+        unit="us",
     )
     graph_ops: int | None = column("Int64", "calls in the graph")
     graph_nodes: int | None = column("Int64", "nodes of the graph")
