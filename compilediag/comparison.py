@@ -63,7 +63,9 @@ class Diff:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per change: kind, change, title, before, after, seconds_more, worse, evidence (event ids), place."""
+        """One row per change: kind, change, title, before, after, seconds_more, worse, evidence (event ids), place, and
+        the fingerprint of the finding on its cause.
+        """
         import pandas as pd
 
         rows = [asdict(change) for change in self.changes]

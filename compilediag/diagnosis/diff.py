@@ -1,4 +1,5 @@
-"""Compare two sessions: failures, recompiles by cause, graph breaks, compiles, cache look-ups, autotuning, phases.
+"""Compare two sessions: failures, recompiles and refused calls by cause, graph breaks, compiles, cache look-ups,
+autotuning, phases.
 
 The two may come from other machines and other revisions of a program. A function is the same if its name and the end of
 its file's path are; of several with one name in a file (lambdas), they are paired in their order.
@@ -8,20 +9,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..decode.guards.path import format_expression
-from ..events import AutotuneChoice, CacheLookup, Compile, Event, GraphBreak, Phase, Recompile, Rows, SourceStatus
+from ..events import (
+    AutotuneChoice,
+    CacheLookup,
+    Compile,
+    Event,
+    GraphBreak,
+    Phase,
+    Recompile,
+    RefusedCall,
+    Rows,
+    SourceStatus,
+)
 from ..events.words import describe_code, format_phase
 from ..formatting import format_function, format_line, format_milliseconds, format_op, format_place, format_seconds
-from .evidence import PlacedEvent, get_ids, get_place, group_by, sum_seconds
+from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, sum_seconds
 from .rules import coverage
+from .rules.failures import find_failures
+from .rules.graph_breaks import find_graph_breaks
+from .rules.recompiles import find_limits, find_recompiles
+from .rules.refused_calls import find_refused_calls
 
 E = TypeVar("E", bound=Event)
 
 #: What a change can be of, in the order in which changes are listed.
-KINDS = ("failure", "recompile", "graph_break", "compile", "cache", "autotune", "phase")
+KINDS = ("failure", "recompile", "refused_call", "graph_break", "compile", "cache", "autotune", "phase")
+#: Kinds of changes that are causes; the others are mere counts and times.
+CAUSES = ("failure", "recompile", "refused_call", "graph_break")
 #: Seconds that differ by less than this, or by a smaller share, are noise.
 FLOOR_S, SHARE = 0.1, 0.2
 #: Outcomes of a look-up of which fewer are worse.
@@ -32,6 +50,8 @@ NEUTRAL_OUTCOMES = ("saved", "written")
 COMPILE_FAILED = "failed"
 #: Events that a phase's change lists, the last ones.
 _SHOWN_EVENTS = 20
+#: Events of a function, which is named alike in both sessions.
+_PLACED = (Compile, Recompile, RefusedCall)
 
 Key = tuple[Hashable, ...]
 Groups = dict[Key, list[E]]
@@ -43,7 +63,7 @@ class Change:
 
     `before` and `after` are numbers or names. `seconds_more` is the additional cost in s; None if it has no time.
     `worse` is None if the change is neither better nor worse. `evidence_before` and `evidence_after` are event ids in
-    the two sessions.
+    the two sessions. `fingerprint` is that of the finding on the cause, in `after` if it has one there.
     """
 
     kind: str
@@ -58,6 +78,7 @@ class Change:
     function: str | None = None
     file: str | None = None
     line: int | None = None
+    fingerprint: str | None = None
 
 
 def find_changes(before: Rows, after: Rows) -> list[Change]:
@@ -69,9 +90,29 @@ def find_changes(before: Rows, after: Rows) -> list[Change]:
     changes = [
         change for table, compare in _COMPARISONS if table not in left_out for change in compare(names, before, after)
     ]
+    known = _map_fingerprints(before), _map_fingerprints(after)
     return sorted(
-        changes, key=lambda c: (c.worse is not True, KINDS.index(c.kind), -abs(c.seconds_more or 0.0), c.title)
+        (_name_cause(change, *known) for change in changes),
+        key=lambda c: (c.worse is not True, KINDS.index(c.kind), -abs(c.seconds_more or 0.0), c.title),
     )
+
+
+def _map_fingerprints(data: Rows) -> dict[int, str]:
+    """Event id -> the fingerprint of the finding on its cause, as far as one is on this event."""
+    found = [*find_recompiles(data), *find_refused_calls(data), *find_graph_breaks(data), *find_failures(data)]
+    limits = [*find_limits(Evidence.of(data))]
+    return {number: one.fingerprint for one in reversed([*found, *limits]) for number in one.evidence}
+
+
+def _name_cause(change: Change, before: dict[int, str], after: dict[int, str]) -> Change:
+    if change.kind not in CAUSES or change.fingerprint is not None:
+        return change
+    names = (
+        known.get(number)
+        for known, ids in ((after, change.evidence_after), (before, change.evidence_before))
+        for number in ids
+    )
+    return replace(change, fingerprint=next(filter(None, names), None))
 
 
 def find_uncompared(before: Rows, after: Rows) -> dict[str, str]:
@@ -107,7 +148,7 @@ class _SharedNames:
 def _map_lines(data: Rows) -> dict[tuple[str, str], set[int]]:
     """Name and file -> the lines at which functions of that name begin."""
     lines: dict[tuple[str, str], set[int]] = defaultdict(set)
-    rows: list[PlacedEvent] = [*data.rows(Compile), *data.rows(Recompile)]
+    rows: list[PlacedEvent] = [*data.rows(Compile), *data.rows(Recompile), *data.rows(RefusedCall)]
     for row in rows:
         lines[_get_name(row)].add(row.line or 0)
     return lines
@@ -140,24 +181,26 @@ def _compare_groups(
     describe: Callable[[E], str],
     get_seconds: Callable[[E], float | None] | None = None,
     is_bad: Callable[[E], bool | None] = lambda row: True,
+    get_count: Callable[[E], int] = lambda row: 1,
 ) -> Iterator[Change]:
-    """A change for each group whose number of rows, or whose seconds, differ."""
+    """A change for each group whose number, or whose seconds, differ."""
     for key in {**before, **after}:
         old, new = before.get(key, []), after.get(key, [])
+        old_n, new_n = (sum(map(get_count, rows)) for rows in (old, new))
         old_s, new_s = (sum_seconds(map(get_seconds, rows)) if get_seconds else 0.0 for rows in (old, new))
-        change = _compare_counts(len(old), len(new)) or (_compare_seconds(old_s, new_s) if get_seconds else None)
+        change = _compare_counts(old_n, new_n) or (_compare_seconds(old_s, new_s) if get_seconds else None)
         if change is None:
             continue
         row = (new or old)[-1]
         more = new_s - old_s if get_seconds else None
         bad, is_growth = is_bad(row), change in ("new", "more", "slower")
-        function, file, line = get_place(row) if isinstance(row, (Compile, Recompile)) else (None, None, None)
+        function, file, line = get_place(row) if isinstance(row, _PLACED) else (None, None, None)
         yield Change(
             kind=kind,
             change=change,
-            title=f"{describe(row)}: {len(old)} -> {len(new)}{_format_more(more)}",
-            before=str(len(old)),
-            after=str(len(new)),
+            title=f"{describe(row)}: {old_n} -> {new_n}{_format_more(more)}",
+            before=str(old_n),
+            after=str(new_n),
             seconds_more=more,
             worse=None if bad is None else is_growth == bad,
             evidence_before=get_ids(old),
@@ -219,6 +262,19 @@ def _compare_recompiles(names: _SharedNames, before: Rows, after: Rows) -> Itera
 
     groups = group(before, names.before), group(after, names.after)
     yield from _compare_groups("recompile", *groups, describe, lambda row: row.lost_s)
+
+
+def _compare_refused(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    def group(data: Rows, get_name: Callable[[RefusedCall], Key]) -> Groups[RefusedCall]:
+        rows = (row for row in data.rows(RefusedCall) if row.ran != "unchecked")
+        return group_by(rows, lambda row: (*get_name(row), row.refused_by, row.guard_kind, row.guard_source))
+
+    def describe(row: RefusedCall) -> str:
+        what = f"calls of {format_function(*get_place(row))} that {describe_code(row.refused_by)} refused"
+        return f"{what} for {format_expression(row.guard_source)}" if row.guard_source else what
+
+    groups = group(before, names.before), group(after, names.after)
+    yield from _compare_groups("refused_call", *groups, describe, get_count=lambda row: row.count or 0)
 
 
 def _compare_graph_breaks(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
@@ -303,6 +359,7 @@ def _compare_phases(names: _SharedNames, before: Rows, after: Rows) -> Iterator[
 _COMPARISONS: tuple[tuple[str, Callable[[_SharedNames, Rows, Rows], Iterable[Change]]], ...] = (
     ("compiles", _compare_compiles),
     ("recompiles", _compare_recompiles),
+    ("refused_calls", _compare_refused),
     ("graph_breaks", _compare_graph_breaks),
     ("cache_lookups", _compare_lookups),
     ("autotune", _compare_winners),

@@ -237,6 +237,7 @@ def _list_blocks(texts: Mapping[str, StoredText]) -> Iterator[list[tuple[str, st
 KINDS = {
     "failure": "Failures",
     "recompile": "Recompiles by cause",
+    "refused_call": "Refused calls",
     "compile": "Compiles",
     "graph_break": "Graph breaks",
     "cache": "Cache lookups",

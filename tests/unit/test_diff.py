@@ -10,7 +10,7 @@ from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak,
 from tests.inside import main, read_page
 
 from .log_builder import compile_, golden, metrics, reasons, start, string
-from .tables_builder import FORWARD, SECOND, recompile
+from .tables_builder import FORWARD, SECOND, recompile, refused
 
 #: All sources worked.
 ACTIVE = [
@@ -70,6 +70,28 @@ def test_recompiles_are_compared_by_cause(compare, session_of):
     (_, first, _) = cd.diff(*sessions).changes
     assert "forward (model.py:30) for n (value): 1 -> 2, +1.0 s" in first.title
     assert sessions[1].recompiles.set_index("event_id").loc[[*first.evidence_after], "actual"].tolist() == ["2", "3"]
+
+
+def test_refused_calls_are_compared_by_cause(compare):
+    before = [compiled(), refused(count=2), refused(guard_source="n", guard_kind="value", compile_key="k", count=1)]
+    after = [compiled(line=34), refused(count=7, line=34), refused(count=1, line=34, compile_key="j")]
+    assert compare(before, after) == [
+        ("refused_call", "more", "2", "8", True),
+        ("refused_call", "gone", "1", "0", False),
+    ]
+    assert compare(before, [compiled(), refused(ran="unchecked", count=9)])[0][:2] == ("refused_call", "gone")
+
+
+def test_a_change_names_its_cause_as_the_findings_do(session_of):
+    broken = GraphBreak(time_ns=SECOND, break_id="GB0025", reason="a break", user_file="m.py", user_line=3)
+    failed = compiled(outcome="failed", fail_reason="no")
+    causes = [recompile("n", "value", "1", "2"), broken, refused(), failed]
+    known, new = session_of(compiled(), *ACTIVE), session_of(compiled(), *causes, *ACTIVE)
+    names = {finding.fingerprint for finding in new.findings()}
+    for one, other in ((known, new), (new, known)):
+        frame = cd.diff(one, other).frame.set_index("kind")["fingerprint"]
+        assert {*frame[["failure", "recompile", "refused_call", "graph_break"]]} == names and len(names) == 4
+        assert frame[["compile"]].isna().all()
 
 
 def test_failures_breaks_and_look_ups(compare):
