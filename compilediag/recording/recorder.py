@@ -1,7 +1,8 @@
 """The recorder: hooks append to a deque, and one thread writes batches to the session's file.
 
 A hook hands over a function and its arguments, not an event: whatever can wait is computed in the writer's thread. An
-event is in the file `INTERVAL_S` after it was handed over at the latest; a killed process loses no more than that.
+event is in the file `INTERVAL_S` after it was handed over, and `LONGEST_S` after it at the latest; a killed process
+loses no more than that.
 After a fork the child continues in the same file, with a connection and a thread of its own.
 
 All writing happens in that thread, also what another thread waits for: whatever is raised there is ours, so it is
@@ -34,7 +35,9 @@ from . import listeners
 from .listeners import Listener, Turn
 from .steps import ProgramSteps
 
-INTERVAL_S = 0.25
+#: Seconds between two batches. After a batch the thread rests `REST` times as long as that took: it is a few ms, of
+#: which most do not depend on the number of events, so while much happens larger batches are written less often.
+INTERVAL_S, LONGEST_S, REST = 0.25, 1.0, 100
 #: Seconds that the end of a counter waits for the thread.
 RELEASE_S = 1.0
 #: At most so many hand-overs are one batch.
@@ -79,6 +82,7 @@ class Recorder:
         self.listeners: list[Listener] = []
         self.states = SourceStates(self._list_statuses)
         self.cpu_ns = 0
+        self._rest_s = INTERVAL_S
         self._writer = SessionWriter(path, meta, lost)
         self._quota = TextQuota(int(max_payload_mb * 2**20))
         self._cells = CellNames()
@@ -261,7 +265,8 @@ class Recorder:
 
     def _take_turn(self, wake: threading.Event) -> None:
         """Wait for the next batch and write it, for all that wait for it."""
-        wake.wait(INTERVAL_S)
+        # Listeners have a turn with every batch.
+        wake.wait(INTERVAL_S if self._list_listeners() else self._rest_s)
         wake.clear()
         with self._lock:
             if wake is not self._wake or self.is_ended:
@@ -317,7 +322,9 @@ class Recorder:
                 self._write(*self._take(BATCH), final=False)
             self._write(*self._take(count), final)
         self._keep_unwritten(final)
-        self.cpu_ns += time.thread_time_ns() - begin
+        took_ns = time.thread_time_ns() - begin
+        self.cpu_ns += took_ns
+        self._rest_s = min(LONGEST_S, max(INTERVAL_S, REST * took_ns / 1e9))
 
     def _write(self, events: list[Event], texts: list[tuple[str, str]], final: bool) -> None:
         events += self._shield([], self.states.find_changed, final)

@@ -52,7 +52,8 @@ class CompileKeys:
     """
 
     def __init__(self) -> None:
-        self._keys: OrderedDict[int, tuple[Any, str]] = OrderedDict()
+        #: Id of the object -> the object, its text, which torch makes anew each time, and the key.
+        self._keys: OrderedDict[int, tuple[Any, str, str]] = OrderedDict()
         #: Text of an id -> the key, or None once several attempts have had that text.
         self._by_text: dict[str, str | None] = {}
         self._start_process()
@@ -64,8 +65,7 @@ class CompileKeys:
         """The key of an attempt by its CompileId object; a new one at the first call. None for None."""
         if compile_id is None:
             return None
-        known = self._keys.get(id(compile_id))
-        return known[1] if known is not None else self._add(compile_id)
+        return (self._keys.get(id(compile_id)) or self._add(compile_id))[2]
 
     def make_key(self) -> str:
         """A key that no attempt has."""
@@ -73,19 +73,23 @@ class CompileKeys:
             self._start_process()
         return f"{self._token}.{next(self._count)}"
 
-    def _add(self, compile_id: Any) -> str:
-        key = self.make_key()
-        self._keys[id(compile_id)] = compile_id, key
-        text = str(compile_id)
+    def _add(self, compile_id: Any) -> tuple[Any, str, str]:
+        key, text = self.make_key(), str(compile_id)
+        known = self._keys[id(compile_id)] = compile_id, text, key
         self._by_text[text] = None if text in self._by_text else key
         if len(self._keys) > MAX_REMEMBERED:
             self._keys.popitem(last=False)
-        return key
+        return known
 
     def find(self, compile_id: Any) -> str | None:
         """The key of an attempt; None if it started before this recording."""
         known = self._keys.get(id(compile_id))
-        return None if known is None else known[1]
+        return None if known is None else known[2]
+
+    def format(self, compile_id: Any) -> str:
+        """The text of an id."""
+        known = self._keys.get(id(compile_id))
+        return str(compile_id) if known is None else known[1]
 
     def guess(self, compile_id: Any) -> str | None:
         """As `find`, and for an id that torch has copied the key of the only attempt with its text, if it is one."""
@@ -103,7 +107,10 @@ class CompileKeys:
     def current(self) -> tuple[str | None, str | None]:
         """(compile id, compile key) of the compile that runs in this thread; None outside of a compile."""
         compile_id = torch_api.current_compile_id()
-        return (None, None) if compile_id is None else (str(compile_id), self.assign(compile_id))
+        if compile_id is None:
+            return None, None
+        _, text, key = self._keys.get(id(compile_id)) or self._add(compile_id)
+        return text, key
 
 
 class CompileContext:

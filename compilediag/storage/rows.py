@@ -66,20 +66,19 @@ class _Layout:
         bounded: dict[str, Any] = {name: bound_text(text) for name, text in given if isinstance(text, str)}
         return dataclasses.replace(event, **bounded)
 
-    def make_rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
-        """The rows of (id, event) pairs."""
-        get = self._get
-        if not self._json:
-            return [(event_id, *get(event)) for event_id, event in events]
-        return [(event_id, *self._as_json(get(event))) for event_id, event in events]
-
-    def _as_json(self, values: Row) -> Row:
-        converted = list(values)
+    def make_values(self, events: Sequence[Event]) -> list[Sequence[Any]]:
+        """The values of each column but the id's."""
+        columns: list[Sequence[Any]] = list(zip(*map(self._get, events), strict=True))
         for at in self._json:
-            if converted[at] is not None:
-                text = json.dumps(converted[at])
-                converted[at] = text if len(text) <= MAX_JSON else json.dumps(bound_items(converted[at]))
-        return tuple(converted)
+            columns[at] = list(map(_as_json, columns[at]))
+        return columns
+
+
+def _as_json(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = json.dumps(value)
+    return text if len(text) <= MAX_JSON else json.dumps(bound_items(value))
 
 
 #: By table and not by class: `importlib.reload` makes other classes while events wait to be written.
@@ -92,41 +91,56 @@ def insert_events(
     db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_clean: bool, is_bulk: bool
 ) -> None:
     """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate."""
-    of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
-    common = []
-    for event_id, (event, owner) in enumerate(zip(_bound_events(events), owners, strict=True), first):
-        of_kind[type(event)].append((event_id, event))
-        common.append((event_id, *owner, *_get_shared(event), bound_text(event.title)))
-    insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common), is_bulk)
-    for kind, numbered in of_kind.items():
+    of_kind: dict[type[Event], list[Event]] = defaultdict(list)
+    ids: dict[type[Event], list[int]] = defaultdict(list)
+    for event_id, event in enumerate(events, first):
+        of_kind[type(event)].append(event)
+        ids[type(event)].append(event_id)
+    for kind, some in of_kind.items():
+        if _LAYOUTS[kind.table].has_long(some):
+            of_kind[kind] = list(map(_LAYOUTS[kind.table].bound, some))
+            events = [_LAYOUTS[kind.table].bound(event) if type(event) is kind else event for event in events]
+    titles = [event.title for event in events]
+    if max(map(len, titles), default=0) > MAX_TEXT:
+        titles = list(map(bound_text, titles))
+    common = [
+        range(first, first + len(events)),
+        *zip(*owners, strict=True),
+        *zip(*map(_get_shared, events), strict=True),
+    ]
+    insert_values(db, "INTO events", ("id", *COMMON), [*common, titles], is_clean, is_bulk)
+    for kind, some in of_kind.items():
         layout = _LAYOUTS[kind.table]
-        rows = layout.make_rows(numbered)
-        insert_rows(db, f"INTO {layout.table}", layout.columns, rows if is_clean else _clean_rows(rows), is_bulk)
-
-
-def _bound_events(events: Sequence[Event]) -> Sequence[Event]:
-    """The events with bounded texts. Almost always these are the events themselves, so all are asked at once."""
-    kinds: dict[type[Event], list[Event]] = defaultdict(list)
-    for event in events:
-        kinds[type(event)].append(event)
-    long = {kind for kind, some in kinds.items() if _LAYOUTS[kind.table].has_long(some)}
-    return (
-        [_LAYOUTS[event.table].bound(event) if type(event) in long else event for event in events] if long else events
-    )
+        values = [ids[kind], *layout.make_values(some)]
+        insert_values(db, f"INTO {layout.table}", layout.columns, values, is_clean, is_bulk)
 
 
 def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows: Sequence[Row], is_bulk: bool) -> None:
-    """Insert rows with few statements. Columns without any value are left out: binding None is slow.
+    """As `insert_values`, from rows without a lone surrogate in any text."""
+    if rows:
+        insert_values(db, into, columns, list(zip(*rows, strict=True)), True, is_bulk)
+
+
+def insert_values(
+    db: sqlite3.Connection,
+    into: str,
+    columns: Sequence[str],
+    values: Sequence[Sequence[Any]],
+    is_clean: bool,
+    is_bulk: bool,
+) -> None:
+    """Insert rows, as the values of each column, with few statements. Columns without any value are left out: binding
+    None is slow.
 
     Python releases the interpreter lock at every step of a statement, and while the compiler is busy it takes 5 ms to
     get it back: with one row per step, no more than 200 rows per second could be written. In bulk, parsing the
     statements is what takes time, so each is used again.
     """
-    filled = [(c, v) for c, v in zip(columns, zip(*rows, strict=True), strict=False) if not _is_empty(v)]
+    filled = [(name, of_rows) for name, of_rows in zip(columns, values, strict=False) if not _is_empty(of_rows)]
     if not filled:
         return
-    names, values = zip(*filled, strict=True)
-    rows = rows if len(names) == len(columns) else list(zip(*values, strict=True))
+    names = [name for name, _ in filled]
+    rows = list(zip(*(of_rows if is_clean else map(_clean, of_rows) for _, of_rows in filled), strict=True))
     head, marks = f"INSERT {into} ({', '.join(names)}) VALUES ", f"({', '.join('?' * len(names))})"
     begin, most = 0, min(BULK_ROWS if is_bulk else MAX_ROWS, MAX_VARIABLES // len(names))
     while begin < len(rows):
@@ -141,5 +155,5 @@ def _is_empty(values: Sequence[Any]) -> bool:
     return values[0] is None and values.count(None) == len(values)
 
 
-def _clean_rows(rows: list[Row]) -> list[Row]:
-    return [tuple(clean(value) if isinstance(value, str) else value for value in row) for row in rows]
+def _clean(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) else value

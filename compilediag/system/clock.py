@@ -6,7 +6,9 @@ All times of a session are its times, so the difference of two of them is a dura
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 
 #: A smaller difference between the two clocks is no step: times of torch stay as torch has read them.
 TOLERANCE_NS = 50_000_000
@@ -20,8 +22,9 @@ _offset_ns: int = globals().get("_offset_ns", 0)
 _steps: list[tuple[int, int]] = globals().get("_steps", [])
 
 
-def _read_steady() -> int:
-    return time.perf_counter_ns() if _CLOCK is None else time.clock_gettime_ns(_CLOCK)
+_read_steady: Callable[[], int] = (
+    time.perf_counter_ns if _CLOCK is None else functools.partial(time.clock_gettime_ns, _CLOCK)
+)
 
 
 def synchronize() -> None:
@@ -38,9 +41,11 @@ def now_ns() -> int:
 
 def convert(wall_ns: int) -> int:
     """The time of this clock at a time that the wall clock has shown."""
-    now = now_ns()
+    now = _read_steady() + _offset_ns
+    if len(_steps) == 1 and -TOLERANCE_NS <= wall_ns - now - _steps[0][1] <= TOLERANCE_NS:
+        return wall_ns  # It is the time of now, mostly.
     drift = time.time_ns() - now
-    if abs(drift - _steps[-1][1]) > TOLERANCE_NS:
+    if not -TOLERANCE_NS <= drift - _steps[-1][1] <= TOLERANCE_NS:
         _steps.append((now, drift))
         del _steps[:-_MOST_STEPS]
     if len(_steps) == 1:

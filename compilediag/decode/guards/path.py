@@ -381,7 +381,14 @@ class Expression:
 
     def get_text(self, node: ast.expr) -> str:
         """The original text of a part."""
-        return self.restore(ast.get_source_segment(self.text, node) or "")
+        return self.restore(self._cut(node))
+
+    def _cut(self, node: ast.expr) -> str:
+        """The text of a part of the tree."""
+        if self.text.isascii() and "\n" not in self.text:
+            # `ast.get_source_segment` looks at every character for the ends of lines.
+            return self.text[node.col_offset : node.end_col_offset]
+        return ast.get_source_segment(self.text, node) or ""
 
     def restore(self, text: str) -> str:
         """A text of the tree with the objects as torch printed them."""
@@ -405,9 +412,7 @@ class Expression:
 
     def spell(self, node: ast.expr | None = None, write: Callable[[Path], str] = lambda path: path.text) -> str:
         """The text of a part, or of all of it, with each value in the user's names, as `write` spells it."""
-        text, start = (
-            (self.text, 0) if node is None else (ast.get_source_segment(self.text, node) or "", node.col_offset)
-        )
+        text, start = (self.text, 0) if node is None else (self._cut(node), node.col_offset)
         paths = self.list_paths(node or self.node)
         if not self.text.isascii() or "\n" in self.text:
             # The columns of a tree count bytes of a line, not characters of the text.

@@ -13,6 +13,7 @@ from ...decode.records.compilation_metrics import (
     AOT_COMPILE,
     ATTEMPT_PREFIX,
     AUTOMATIC_DYNAMIC,
+    FLOOR_NS,
     clean_compile_id,
     is_phase_kept,
     make_compile,
@@ -223,6 +224,8 @@ MAX_FRAMES = 10_000
 class CompilingThread:
     """What one thread compiles: the phases that it is in, and the frames, nested where compiles are."""
 
+    __slots__ = ("compile_id", "compile_key", "frames", "keys", "stack")
+
     def __init__(self) -> None:
         self.stack: list[tuple[str, int]] = []
         self.frames: list[tuple[int, dict[str, Any]]] = []
@@ -327,13 +330,15 @@ class Phases(Source):
 
     @hook(torch_api.EVENT_END)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        name, end_ns = args[1], clock.convert(args[2])
+        name, end_ns = args[1], args[2]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
         if not isinstance(running, CompilingThread) or (start_ns := running.end(name)) is None:
             return
-        stack = running.stack
-        if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
+        stack, is_full = running.stack, self.detail == "full"
+        if not 0 <= end_ns - start_ns < FLOOR_NS or is_full:
+            end_ns = clock.convert(end_ns)  # Not of a short phase: in `lean`, most are short.
+        if is_phase_kept(name, end_ns - start_ns, is_full):
             parent, compile_id = stack[-1][0] if stack else None, args[3].get("compile_id")
             key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
             if len(self._ended) < MAX_WAITING:

@@ -69,8 +69,8 @@ class DynamoCache(CacheSource):
         running = self._open.get()
         if running and error is None:
             compile_id = call_argument(args, kwargs, 1, "compile_id")
-            running[-1].compile_id = str(compile_id)
             running[-1].compile_key = self.context.keys.assign(compile_id)
+            running[-1].compile_id = self.context.keys.format(compile_id)
             running[-1].limit = result[1] if result[0] else None
 
     @hook(torch_api.CONVERSION_RESULT)

@@ -27,9 +27,10 @@ from ...decode.guards.failed_guards import (
 from ...decode.guards.guard_text import TensorCheck, parse_guard
 from ...decode.guards.path import NotConstant, parse_expression, read_constant, scan_source
 from ...system import clock
+from ..compile_context import CompileKeys
 from ..guards.guard_scope import GuardScope, count_mismatches, read_properties
 from ..guards.guard_tree import failing_guards, first_failing_guard
-from ..guards.guard_walk import complete
+from ..guards.guard_walk import ReasonForm, complete
 from ..guards.torch_api import FOR_GUARDS, without_torch_function
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
@@ -66,12 +67,13 @@ class Recompiles(Source):
         if not entries:
             return
         code: types.CodeType = frame.f_code
-        failed = FailedCall(entries, result or (), code, frame.f_locals)
+        failed = FailedCall(entries, result or (), code, frame.f_locals, self.context.keys)
         if self.detail == "lean":
-            latest = max(range(len(entries)), key=failed.ages.__getitem__)
+            latest = failed.find_latest()
             closest = self._check_entry(failed, latest)
+            form = ReasonForm.of(closest.reason or "", closest.guards)
             analyzed = range(len(entries)) if len(entries) <= MAX_ANALYZED else (latest,)
-            found = [closest if at == latest else self._check_entry(failed, at, closest) for at in analyzed]
+            found = [closest if at == latest else self._check_entry(failed, at, closest, form) for at in analyzed]
         else:
             order = self._order_by_distance(failed)
             found = [self._check_entry(failed, at) for at in sorted(order[:MAX_ANALYZED])]
@@ -92,47 +94,69 @@ class Recompiles(Source):
                 self._indexes.clear()
             index = EntryIndex()
             self._indexes[name] = failed.code, index
-        return index.find_closest(failed.entries, failed.ages, failed.reasons, failed.scope)
+        every = range(len(failed.entries))
+        ages, reasons = list(map(failed.read_age, every)), list(map(failed.find_reason, every))
+        return index.find_closest(failed.entries, ages, reasons, failed.read_scope())
 
-    def _check_entry(self, failed: FailedCall, at: int, closest: FailedEntry | None = None) -> FailedEntry:
-        """One entry with all of its failing guards; with the first of them if the closest entry is already known."""
-        entry, reason = failed.entries[at], failed.reasons[at]
-        compile_id, key = str(entry.compile_id), self.context.keys.find(entry.compile_id)
+    def _check_entry(
+        self, failed: FailedCall, at: int, closest: FailedEntry | None = None, form: ReasonForm | None = None
+    ) -> FailedEntry:
+        """One entry with all of its failing guards; with the first of them if the closest entry is already known.
+
+        `form` is that of the closest entry's reason.
+        """
+        entry, reason = failed.entries[at], failed.find_reason(at)
+        compile_id, key = self.context.keys.format(entry.compile_id), self.context.keys.find(entry.compile_id)
         guards: list[FailingGuard]
         if closest is None:
             guards = failing_guards(entry.guard_manager, failed.f_locals, defers=self.detail == "lean", reason=reason)
+        elif form is not None and (same := form.find_same(reason)) is not None:
+            guards = [same]
         else:
             first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards, reason)
             guards = [first] if first else []
         if not guards and reason:
             # The guards themselves do not show another backend or an entry that was dropped: torch's text does.
             guards = [make_first_failure(parse_guard(reason))]
-        return FailedEntry(compile_id, failed.ages[at], guards, reason or None, key)
+        return FailedEntry(compile_id, failed.read_age(at), guards, reason or None, key)
 
 
 class FailedCall:
-    """A call that no entry fits. `reasons` has torch's text for each entry, "" where it gave none."""
+    """A call that no entry fits. `reasons` are torch's texts: at most one for each entry."""
 
-    def __init__(self, entries: list[Any], reasons: Sequence[str], code: types.CodeType, f_locals: dict[str, Any]):
+    def __init__(
+        self,
+        entries: list[Any],
+        reasons: Sequence[str],
+        code: types.CodeType,
+        f_locals: dict[str, Any],
+        keys: CompileKeys,
+    ):
         self.entries = entries
         self.code = code
         self.f_locals = f_locals
-        self.ages: list[Age] = [(not torch_api.is_dead(entry), torch_api.entry_number(entry)) for entry in entries]
-        self.reasons = [_find_reason(reasons, at, entry) for at, entry in enumerate(entries)]
+        self._reasons, self._keys = reasons, keys
 
-    @property
-    def scope(self) -> GuardScope:
+    def read_age(self, at: int) -> Age:
+        """How late an entry was made, after all that are dead."""
+        return not torch_api.is_dead(self.entries[at]), torch_api.entry_number(self.entries[at])
+
+    def find_latest(self) -> int:
+        """The position of the latest entry that is alive. That is mostly the latest of all."""
+        latest = max(range(len(self.entries)), key=lambda at: torch_api.entry_number(self.entries[at]))
+        return latest if self.read_age(latest)[0] else max(range(len(self.entries)), key=self.read_age)
+
+    def find_reason(self, at: int) -> str:
+        """torch's text for an entry, "" without one: it names the compile id, and is mostly at the entry's place."""
+        reasons, start = self._reasons, f"{self._keys.format(self.entries[at].compile_id)}: "
+        if at < len(reasons) and reasons[at].startswith(start):
+            return reasons[at]
+        return next((reason for reason in reasons if reason.startswith(start)), "")
+
+    def read_scope(self) -> GuardScope:
         """Where the values of the guards are read."""
-        alive = next(entry for entry, (live, _) in zip(self.entries, self.ages, strict=True) if live)
+        alive = next(entry for entry in self.entries if not torch_api.is_dead(entry))
         return GuardScope(alive.guard_manager, self.f_locals)
-
-
-def _find_reason(reasons: Sequence[str], at: int, entry: Any) -> str:
-    """torch's text for an entry: it names the compile id, and is mostly at the entry's own place."""
-    start = f"{entry.compile_id}: "
-    if at < len(reasons) and reasons[at].startswith(start):
-        return reasons[at]
-    return next((reason for reason in reasons if reason.startswith(start)), "")
 
 
 def _make_rows(

@@ -400,8 +400,12 @@ class Refusals(Source):
 
     @hook(torch_api.GUARDS_COMPARED)
     def _guards_compared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """torch asks which guard failed: code that was compiled ahead of time then raises."""
-        code = torch_api.refused_ahead() if result is not None and not result.result else None
+        """torch asks which guard failed: code that was compiled ahead of time then raises. At a recompile it asks for
+        each entry of the function, so that these calls end here.
+        """
+        if result is None or args[0].cache_entry is not None:
+            return
+        code = None if result.result else torch_api.refused_ahead()
         if code is not None:
             entry = torch_api.AheadEntry(args[0])
             compared = Comparison([entry], (str(list(result.verbose_code_parts)[:1]),))

@@ -8,7 +8,7 @@ import re
 import time
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -279,6 +279,7 @@ _MAX_TEXT = 2_000
 _CONSTANT = r"[\w.+-]+|'[^'\"\\]*'"
 _SOURCE = r"[LG]\['[^'\"\\]*'\](?:\.\w+|\['[^'\"\\]*'\]|\[\d+\])*"
 _COMPARISON = re.compile(rf"(?P<source>{_SOURCE}) == (?P<constant>{_CONSTANT})\s+(?P<comment># [^\n]*)")
+_INTEGER = re.compile(r"-?[1-9]\d{0,30}|0", re.A)
 _ONE_CONSTANT = re.compile(rf"(?:{_CONSTANT})\s+")
 
 
@@ -322,15 +323,72 @@ def defer_same(text: str, known: FailingGuard, stack: Any) -> DeferredFailure | 
         return None
     if _ONE_CONSTANT.fullmatch(text, len(known.head), len(text) - len(known.comment)) is None:
         return None
-    about = (text.strip(), known.source, known.kind, None, None)
-    return DeferredFailure(*about, is_first=True, value=known.value, own_file=known.own_file, stack=stack)
+    return DeferredFailure(
+        *(text.strip(), known.source, known.kind, None, None),
+        is_first=True,
+        value=known.value,
+        own_file=known.own_file,
+        stack=stack,
+        head=known.head,
+        comment=known.comment,
+    )
+
+
+#: torch names the locals in its reasons as users do.
+_LOCAL = re.compile(r"L\[\s*['\"](.*?)['\"]\s*\]")
+
+
+class ReasonForm(NamedTuple):
+    """torch's reason for one entry, around the constant of the guard that failed first there.
+
+    Where the reason of another entry differs in its constant alone, the same guard failed first in it, and the entry
+    need not be checked once more to find it.
+    """
+
+    failure: DeferredFailure
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, reason: str, found: Iterable[FailingGuard]) -> ReasonForm | None:
+        """The form of an entry's reason; None if its first failing guard is not deferred, or has another text there."""
+        first = next((guard for guard in found if guard.is_first), None)
+        if not isinstance(first, DeferredFailure):
+            return None
+        _, end, stack = reason.partition(": ")[2].partition("\n")
+        before, comment = _LOCAL.sub(r"\1", first.head), _LOCAL.sub(r"\1", first.comment)
+        form = cls(first, before, f"{comment}{end}{stack}")
+        return form if form.find_same(reason) is not None else None
+
+    def find_same(self, reason: str) -> DeferredFailure | None:
+        """The first failure of another entry at the same call, from torch's reason for it; None for other reasons."""
+        text = reason.partition(": ")[2]
+        if not (text.startswith(self.before) and text.endswith(self.after)):
+            return None
+        constant = text[len(self.before) : len(text) - len(self.after)]
+        return defer_same(self.failure.head + constant + self.failure.comment, self.failure, self.failure.stack)
+
+
+def _parse_deferred(failure: DeferredFailure) -> ParsedGuard:
+    """As `parse_guard` of its text. The guards of a storm differ in an integer: around it, one of them is parsed."""
+    constant = failure.guard[len(failure.head) :].removesuffix(failure.comment).rstrip()
+    if _INTEGER.fullmatch(constant):
+        parsed = _parse_around(failure.head, failure.comment)
+        if (parsed.kind, parsed.expected, parsed.actual) == ("value", "0", None):
+            return parsed._replace(expected=constant, text=failure.guard)
+    return parse_guard(failure.guard)
+
+
+@functools.lru_cache(maxsize=256)
+def _parse_around(head: str, comment: str) -> ParsedGuard:
+    return parse_guard(f"{head}0  {comment}")
 
 
 def complete(failure: FailingGuard) -> FailingGuard:
     """The failure with all of its parts."""
     if not isinstance(failure, DeferredFailure):
         return failure
-    parsed = parse_guard(failure.guard)
+    parsed = _parse_deferred(failure)
     place: tuple[str | None, int | None, str | None] | None = find_user_line(failure.stack)
     if place is None:
         place = find_full_path(parsed.user_file, failure.own_file), parsed.user_line, parsed.user_code

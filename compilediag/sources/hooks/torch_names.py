@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
+import operator
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -76,10 +78,10 @@ class TorchName:
 
     def get_loaded(self) -> Any:
         """The value of the name in a module that is already imported. Fast: for use inside hooks."""
-        value: Any = sys.modules[self.module]
-        for part in self.path.split("."):
-            value = getattr(value, part)
-        return value
+        return _make_getter(self.path)(sys.modules[self.module])
+
+
+_make_getter = functools.cache(operator.attrgetter)
 
 
 class HookPoint(TorchName):
