@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -45,11 +45,7 @@ class _Layout:
         self._texts = ("compile_id", "compile_key", *(f.name for f in fields if f.metadata["dtype"] == "string"))
         self._get_texts = attrgetter(*self._texts)
         self.columns = ("event_id", *(f'"{f.name}"' for f in fields))
-        names = [f.name for f in fields]
-        # Of one name, `attrgetter` gives the value and not a tuple.
-        self._get: Callable[[Event], Row] = (
-            attrgetter(*names) if len(names) > 1 else lambda event: (getattr(event, names[0]),)
-        )
+        self._getters = [attrgetter(f.name) for f in fields]
         self._json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
 
     def has_long(self, events: Iterable[Event]) -> bool:
@@ -68,7 +64,7 @@ class _Layout:
 
     def make_values(self, events: Sequence[Event]) -> list[Sequence[Any]]:
         """The values of each column but the id's."""
-        columns: list[Sequence[Any]] = list(zip(*map(self._get, events), strict=True))
+        columns: list[Sequence[Any]] = [list(map(get, events)) for get in self._getters]
         for at in self._json:
             columns[at] = list(map(_as_json, columns[at]))
         return columns
@@ -84,13 +80,17 @@ def _as_json(value: Any) -> str | None:
 #: By table and not by class: `importlib.reload` makes other classes while events wait to be written.
 _LAYOUTS = {cls.table: _Layout(cls) for cls in KINDS}
 get_owner = attrgetter(*OWNER)
-_get_shared = attrgetter(*SHARED)
+_SHARED = tuple(map(attrgetter, SHARED))
 
 
 def insert_events(
     db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_clean: bool, is_bulk: bool
 ) -> None:
-    """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate."""
+    """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate.
+
+    Values are handled by column: a tuple for each row would be counted by Python's garbage collector, which then runs
+    in this thread, beside a compiler that leaves it much to look at.
+    """
     of_kind: dict[type[Event], list[Event]] = defaultdict(list)
     ids: dict[type[Event], list[int]] = defaultdict(list)
     for event_id, event in enumerate(events, first):
@@ -103,12 +103,9 @@ def insert_events(
     titles = [event.title for event in events]
     if max(map(len, titles), default=0) > MAX_TEXT:
         titles = list(map(bound_text, titles))
-    common = [
-        range(first, first + len(events)),
-        *zip(*owners, strict=True),
-        *zip(*map(_get_shared, events), strict=True),
-    ]
-    insert_values(db, "INTO events", ("id", *COMMON), [*common, titles], is_clean, is_bulk)
+    shared = [list(map(get, events)) for get in _SHARED]
+    common = [range(first, first + len(events)), *zip(*owners, strict=True), *shared, titles]
+    insert_values(db, "INTO events", ("id", *COMMON), common, is_clean, is_bulk)
     for kind, some in of_kind.items():
         layout = _LAYOUTS[kind.table]
         values = [ids[kind], *layout.make_values(some)]
@@ -140,14 +137,16 @@ def insert_values(
     if not filled:
         return
     names = [name for name, _ in filled]
-    rows = list(zip(*(of_rows if is_clean else map(_clean, of_rows) for _, of_rows in filled), strict=True))
+    filled_values: list[Sequence[Any]] = [of_rows if is_clean else list(map(_clean, of_rows)) for _, of_rows in filled]
     head, marks = f"INSERT {into} ({', '.join(names)}) VALUES ", f"({', '.join('?' * len(names))})"
-    begin, most = 0, min(BULK_ROWS if is_bulk else MAX_ROWS, MAX_VARIABLES // len(names))
-    while begin < len(rows):
-        left = len(rows) - begin
+    begin, count, most = 0, len(filled_values[0]), min(BULK_ROWS if is_bulk else MAX_ROWS, MAX_VARIABLES // len(names))
+    while begin < count:
+        left = count - begin
         step = min(most, 1 << left.bit_length() - 1 if is_bulk else left)
-        part = rows[begin : begin + step]
-        db.execute(head + ", ".join([marks] * step), list(chain.from_iterable(part)))
+        variables: list[Any] = [None] * (step * len(names))
+        for at, of_rows in enumerate(filled_values):
+            variables[at :: len(names)] = of_rows[begin : begin + step]
+        db.execute(head + ", ".join([marks] * step), variables)
         begin += step
 
 
