@@ -319,7 +319,7 @@ class Session(TableProperties):
         with self.settled():
             return make_plan(self.data)
 
-    def warmup(self, path: str | os.PathLike[str]) -> Path:
+    def warmup(self, path: str | os.PathLike[str], distributed: bool = False) -> Path:
         """Write a Python script that compiles everything this session saw and saves torch's cache artifacts.
 
         For a session of a script (`compilediag run`, or `cd.watch()` in it), run it with the program's command line:
@@ -328,6 +328,8 @@ class Session(TableProperties):
 
         Args:
             path: the script to write.
+            distributed: torchrun starts it, with as many ranks as the job has. Each saves its own artifacts, and none
+                ends before all have saved theirs.
 
         Raises:
             CompilediagError: nothing was compiled or the path can't be written.
@@ -335,7 +337,7 @@ class Session(TableProperties):
         from .views.warmup_script import write_warmup
 
         with self.settled():
-            return write_warmup(self.data, path)
+            return write_warmup(self.data, path, distributed)
 
     def findings(self) -> list[Finding]:
         """What to change, ranked by the seconds that it can save. A notebook shows the list as HTML."""

@@ -16,6 +16,7 @@ from compilediag.views.live_status import (
     ProcessStatus,
     answer_hung_or_compiling,
     describe_activity,
+    describe_cold_ranks,
     describe_recompile,
     describe_warmup,
 )
@@ -56,8 +57,7 @@ def draw_job(job: JobStatus, max_processes: int, width: int) -> RenderableType:
         _draw_processes(job, max_processes, width < NARROW),
         _make_text(answer_hung_or_compiling(job), "bold"),
     ]
-    if text := describe_warmup(job):
-        parts.append(_make_text(text))
+    parts += [_make_text(text) for text in (describe_warmup(job), describe_cold_ranks(job)) if text]
     if job.recompiles:
         parts += ["", _draw_recompiles(job)]
     parts += ["", *_draw_plan(job)]

@@ -54,13 +54,18 @@ class PlanCommand:
         form.add_argument(
             "--warmup", metavar="OUT.py", help="write a script that compiles the same again and saves torch's caches"
         )
+        parser.add_argument(
+            "--distributed",
+            action="store_true",
+            help="with --warmup: torchrun starts the script, and each rank saves its own",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.session import load_any
 
         session = load_any(args.session)
         if args.warmup:
-            return print_written(session.warmup(args.warmup))
+            return print_written(session.warmup(args.warmup, args.distributed))
         plan = session.plan()
         if args.patch:
             patch = plan.patch()

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 from ..decode.guards.path import format_expression
 from ..decode.rank_steps import GraphRun, RankStep, Steps, digest_steps, estimate_runtimes, find_graph_runs, find_steps
 from ..document import Block, Items, Section, shorten_items, to_text
-from ..events import Recompile, Rows
+from ..events import COMPILE_CACHES, CacheLookup, Compile, Recompile, Rows
 from ..formatting import format_amount, format_count, format_function, format_line, format_names, format_seconds
-from .evidence import group_by, is_timed, sum_seconds
+from .evidence import get_ids, group_by, is_timed, sum_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,6 +101,89 @@ def find_all_divergences(data: Rows, steps: Steps, is_live: bool = False) -> lis
     """As `find_divergences`, and last where the ranks first ran their graphs in another order."""
     order = find_order_divergence(find_graph_runs(data), steps)
     return [*find_divergences(steps, is_live), *([order] if order else [])]
+
+
+@dataclass(frozen=True)
+class ColdRank:
+    """A rank whose caches lacked graphs that those of another rank had from the start.
+
+    `other` is a rank that found the first of them, `missed` how many graphs this one had to compile. `extra_s` (s) is
+    what its compiles took longer, as far as both have ended. `function`, `file` and `line` are of the first graph,
+    `evidence` the look-ups that missed.
+    """
+
+    rank: int
+    other: int
+    missed: int
+    extra_s: float
+    function: str | None
+    file: str | None
+    line: int | None
+    evidence: tuple[int, ...]
+
+    @property
+    def sentence(self) -> str:
+        """`rank 3 compiles 4 graphs that rank 0 found in a cache (12 s longer so far)`."""
+        took = f" ({format_seconds(self.extra_s)} longer so far)" if self.extra_s > 0 else ""
+        amount = format_amount(self.missed, "graph")
+        return f"rank {self.rank} compiles {amount} that rank {self.other} found in a cache{took}"
+
+
+def find_cold_ranks(data: Rows) -> list[ColdRank]:
+    """The ranks whose caches are cold while those of others are warm, the one that lacks most first.
+
+    A look-up is recorded before what it missed is compiled, so that they are known while the others wait. A rank that
+    fills a cache from which others then read is not cold: their hits come after it stored the entry.
+    """
+    rows = [row for row in data.rows(CacheLookup) if row.cache in COMPILE_CACHES and row.rank is not None]
+    stored: dict[str | None, int] = {}
+    for row in rows:
+        if row.action == "store":
+            stored[row.key] = min(row.time_ns, stored.get(row.key, row.time_ns))
+    # The same graph on each rank -> the first answer that each rank got for it.
+    answers: dict[object, dict[int | None, CacheLookup]] = defaultdict(dict)
+    for row in rows:
+        if row.action == "look_up" and row.outcome in ("hit", "miss"):
+            answers[row.compile_id, row.cache].setdefault(row.rank, row)
+    missed: dict[int, dict[str | None, tuple[CacheLookup, CacheLookup]]] = defaultdict(dict)
+    for of_ranks in answers.values():
+        hits = [row for row in of_ranks.values() if row.outcome == "hit" and not _is_filled(row, stored)]
+        for row in of_ranks.values():
+            if hits and row.outcome == "miss" and row.rank is not None:
+                missed[row.rank].setdefault(row.compile_id, (row, hits[0]))
+    compiles = {(row.rank, row.compile_id): row for row in reversed(data.rows(Compile))}
+    cold = [_describe_cold(rank, list(pairs.values()), compiles) for rank, pairs in missed.items()]
+    return sorted(cold, key=lambda one: (-one.missed, one.rank))
+
+
+def _is_filled(hit: CacheLookup, stored: Mapping[str | None, int]) -> bool:
+    """True for what a rank of this very job had stored before it was found."""
+    return hit.key in stored and stored[hit.key] <= hit.time_ns
+
+
+def _describe_cold(
+    rank: int,
+    pairs: Sequence[tuple[CacheLookup, CacheLookup]],
+    compiles: Mapping[tuple[int | None, str | None], Compile],
+) -> ColdRank:
+    own = [compiles.get((rank, miss.compile_id)) for miss, _ in pairs]
+    theirs = [compiles.get((hit.rank, hit.compile_id)) for _, hit in pairs]
+    known = [
+        (ours.duration_s, other.duration_s)
+        for ours, other in zip(own, theirs, strict=True)
+        if ours is not None and other is not None and ours.duration_s is not None and other.duration_s is not None
+    ]
+    first = next((row for row in (*own, *theirs) if row is not None), None)
+    return ColdRank(
+        rank=rank,
+        other=pairs[0][1].rank or 0,
+        missed=len(pairs),
+        extra_s=sum(ours - other for ours, other in known),
+        function=first.function if first else None,
+        file=first.file if first else None,
+        line=first.line if first else None,
+        evidence=get_ids(miss for miss, _ in pairs),
+    )
 
 
 def _group_ranks(here: StepsAt, aspect: Callable[[RankStep], Hashable], steps: Steps) -> list[list[int]]:

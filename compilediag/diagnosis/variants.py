@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..events import Artifact, CacheLookup, Compile, Rows
 from ..formatting import format_line, get_basename
@@ -43,9 +43,22 @@ class Variants:
 
 
 def list_variants(data: Rows) -> list[Variants]:
-    """The variants of each function, in the order of their first compile."""
+    """The variants of each function, in the order of their first compile. Of several ranks, those of the rank that has
+    most: each rank compiles its own.
+    """
     lookups = group_by(data.rows(CacheLookup), lambda row: row.compile_key)
-    keys = group_by(data.rows(Compile), lambda row: row.compile_key)
+    ranks = group_by(data.rows(Compile), lambda row: row.rank).values()
+    counted = [variants for rows in ranks for variants in _list_of_rank(rows, lookups)]
+    return [_join(found) for found in group_by(counted, lambda variants: variants.place).values()]
+
+
+def _join(found: Sequence[Variants]) -> Variants:
+    most = {name: max(getattr(one, name) for one in found) for name in ("count", "backwards", "stored")}
+    return replace(found[0], **most)
+
+
+def _list_of_rank(compiles: Sequence[Compile], lookups: Mapping[str | None, Sequence[CacheLookup]]) -> list[Variants]:
+    keys = group_by(compiles, lambda row: row.compile_key)
     parts = [(rows, lookups.get(key, [])) for key, rows in keys.items() if key is not None]
     made = [part for part in parts if _is_made(part[0])]
     groups = group_by(

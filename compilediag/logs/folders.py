@@ -35,7 +35,7 @@ SOURCE = "files"
 #: Seconds between two looks at the files at least, and the share of the time that they may take.
 INTERVAL_S, SHARE = 0.1, 10
 #: What the session has of the first file's meta.
-SHARED_META = ("torch_version", "python_version", "platform", "device", "my_code", "library_folders")
+SHARED_META = ("torch_version", "python_version", "platform", "device", "my_code", "library_folders", "program")
 #: inode, time and size of a file and of its -wal file.
 Signature = tuple[tuple[int, int, int] | None, ...]
 

@@ -16,6 +16,8 @@ from ..sources.hooks.torch_names import TorchName, Unavailable
 #: What `torch.compile` makes of a backend's name: an object that is called with a graph.
 INDUCTOR_BACKEND = TorchName("torch", "_TorchCompileInductorWrapper")
 NAMED_BACKEND = TorchName("torch", "_TorchCompileWrapper")
+#: Gives the store through which the ranks of the default process group know each other.
+DEFAULT_STORE = TorchName("torch.distributed.distributed_c10d", "_get_default_store")
 #: The attribute by which torch knows a wrapper of its own from a copy.
 WRAPPER_ID = "_torchdynamo_wrapper_id"
 #: Modules that start threads or processes, or look for devices, when they are imported.

@@ -1,12 +1,14 @@
 """Run a program until it has compiled what a session saw, and save torch's cache artifacts.
 
 The scripts that `session.warmup()` writes call this. Artifacts hold the entries of FxGraphCache, AOTAutogradCache, the
-autotuning results and the profile, but no C++ kernels.
+autotuning results and the profile, but no C++ kernels. Of a job with ranks, each saves its own; none ends before all
+have saved theirs, because the others would wait for it at a collective.
 """
 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import sys
 import threading
@@ -23,9 +25,12 @@ from ..events import KernelCompile, Rows
 from ..formatting import format_amount, format_bytes
 from ..recording.active_recording import begin, end_all
 from ..system.files import make_absolute, write_file
+from . import torch_api
 
 __all__ = ["Variants", "Warmup", "save_artifacts"]
 
+#: What stands for the number of the rank in the path of its artifacts.
+RANK = "{rank}"
 #: s between two looks at what is compiled.
 INTERVAL_S = 0.25
 
@@ -51,12 +56,17 @@ class Warmup:
 
 
 class CompletionWatch(threading.Thread):
-    """Interrupts the main thread, as Ctrl-C does, once everything that is expected has been compiled."""
+    """Once everything that is expected has been compiled, it interrupts the main thread, as Ctrl-C does.
 
-    def __init__(self, data: Rows, expected: Sequence[Variants]):
+    With `end_rank` it waits for the other ranks, and calls that instead, in this thread: the main thread may stand in a
+    collective, which nothing interrupts.
+    """
+
+    def __init__(self, data: Rows, expected: Sequence[Variants], end_rank: Callable[[], object] | None = None):
         super().__init__(name="compilediag-warmup", daemon=True)
         self._data = data
         self._expected = expected
+        self._end_rank = end_rank
         self._stop_asked = threading.Event()
         #: True once the program was interrupted because it had compiled everything.
         self.is_complete = False
@@ -65,8 +75,33 @@ class CompletionWatch(threading.Thread):
         while not self._stop_asked.wait(INTERVAL_S):
             if not list_missing(self._expected, self._data):
                 self.is_complete = True
-                _thread.interrupt_main()
+                if self._end_rank is None:
+                    _thread.interrupt_main()
+                else:
+                    self._end_with_others(self._end_rank)
                 return
+
+    def _end_with_others(self, end_rank: Callable[[], object]) -> None:
+        self._meet("compiled")
+        try:
+            end_rank()
+        except CompilediagError as error:
+            print(f"compilediag: {error}", file=sys.stderr)
+        finally:
+            self._meet("saved")
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(0)
+
+    def _meet(self, where: str) -> None:
+        """Wait until all ranks are there. Those of a job without a process group do not wait for each other."""
+        if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+            return
+        store, ranks = torch_api.DEFAULT_STORE.get_loaded()(), torch.distributed.get_world_size()
+        with contextlib.suppress(RuntimeError):  # The rank that has the store has ended.
+            there = store.add(f"compilediag/{where}", 1)
+            while there < ranks and not self._stop_asked.wait(INTERVAL_S):
+                there = store.add(f"compilediag/{where}", 0)
 
     def stop(self) -> None:
         """The program has ended."""
@@ -74,24 +109,34 @@ class CompletionWatch(threading.Thread):
         self.join()
 
 
-def save_artifacts(run: Callable[[], object], expected: Iterable[Variants], path: str | os.PathLike[str]) -> Warmup:
+def save_artifacts(
+    run: Callable[[], object], expected: Iterable[Variants], path: str | os.PathLike[str], distributed: bool = False
+) -> Warmup:
     """Call `run` until everything in `expected` is compiled, and write torch's cache artifacts to `path`.
 
     The program is ended by a KeyboardInterrupt once nothing is missing, so that a training of hours takes minutes. What
     it raises or prints before is its own. Prints what was saved, and what the next process compiles again.
     CompilediagError if nothing was compiled that torch can save.
+
+    `distributed`: this is one rank of a job that torchrun started. "{rank}" in the path becomes its number, and the
+    process ends, without its exit handlers, once all ranks have saved theirs.
     """
     wanted = list(expected)
-    target = make_absolute(path)
+    target = make_absolute(os.fspath(path).replace(RANK, os.environ.get("RANK", "0")) if distributed else path)
     recording = begin(None, "lean", [])
-    watch = CompletionWatch(recording.data, wanted)
+
+    def end() -> Warmup:
+        end_all()
+        warmup = _save(recording.data, wanted, target)
+        print(warmup, file=sys.stderr)
+        return warmup
+
+    watch = CompletionWatch(recording.data, wanted, end if distributed else None)
     watch.start()
     try:
         _run_until_complete(run, watch)
     finally:
-        end_all()
-        warmup = _save(recording.data, wanted, target)
-    print(warmup, file=sys.stderr)
+        warmup = end()
     return warmup
 
 

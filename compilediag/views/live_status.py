@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from ..diagnosis.evidence import group_by
 from ..diagnosis.incidents import Incident, count_incidents, describe_guard, find_warmup_ends, list_incidents
 from ..diagnosis.plan import Plan, make_plan
+from ..diagnosis.rank_comparison import ColdRank, find_cold_ranks
 from ..events import Compile, Event, Recompile, WarmupEnd
 from ..events.words import format_phase
 from ..formatting import format_amount, format_function, format_names, format_seconds
@@ -106,6 +107,7 @@ class JobStatus:
     is_live: bool
     warmup_ends: tuple[WarmupEnd, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    cold_ranks: tuple[ColdRank, ...] = ()
 
     @property
     def recompiles(self) -> list[tuple[str, Recompile]]:
@@ -134,6 +136,7 @@ class JobReader:
             compiles, recompiles = self.data.rows(Compile), self.data.rows(Recompile)
             is_live = self.data.state == "watching"
             ends, incidents = find_warmup_ends(self.data), list_incidents(self.data)
+            cold = find_cold_ranks(self.data)
             if len(recompiles) != self._planned and (self._pace.begin() or not is_live):
                 self._plan, self._planned = make_plan(self.data), len(recompiles)
                 self._pace.end()
@@ -142,7 +145,7 @@ class JobReader:
         processes = [_describe(file, len(files), *by_pid, before) for file in files]
         processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
         status = JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live)
-        return replace(status, warmup_ends=tuple(ends), incidents=tuple(incidents))
+        return replace(status, warmup_ends=tuple(ends), incidents=tuple(incidents), cold_ranks=tuple(cold))
 
 
 def _describe(
@@ -243,6 +246,14 @@ def describe_warmup(job: JobStatus) -> str:
     return f"The warm-up ended{when}{late}; {format_amount(count_incidents(job.incidents), 'incident')} since."
 
 
+def describe_cold_ranks(job: JobStatus) -> str:
+    """`Caches of ranks differ: rank 3 compiles 4 graphs that rank 0 found in a cache.`; "" if they do not."""
+    if not job.cold_ranks:
+        return ""
+    more = format_amount(len(job.cold_ranks) - 1, "more rank") if len(job.cold_ranks) > 1 else ""
+    return f"Caches of ranks differ: {job.cold_ranks[0].sentence}{f', and {more}' if more else ''}."
+
+
 def answer_hung_or_compiling(job: JobStatus) -> str:
     """One or two sentences on whether the job compiles, or stands still for another reason."""
     live = [process for process in job.processes if process.is_live]
@@ -277,6 +288,7 @@ class LiveLines:
         self._known: dict[tuple[Path, int | None], ProcessStatus] = {}
         self._headline = ""
         self._warmup = ""
+        self._cold: set[int] = set()
         self._next_report_s = FIRST_REPORT_S
         self._reported_since = 0
 
@@ -292,6 +304,9 @@ class LiveLines:
         if (text := describe_warmup(job)) != self._warmup:
             self._warmup = text
             lines.append((now_ns, text))
+        if new := {one.rank for one in job.cold_ranks} - self._cold:
+            self._cold |= new
+            lines.append((now_ns, describe_cold_ranks(job)))
         if job.plan.steps and job.plan.headline != self._headline:
             self._headline = job.plan.headline
             lines.append((now_ns, f"plan: {self._headline}"))

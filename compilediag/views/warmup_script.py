@@ -29,18 +29,26 @@ _HEADER = '''"""Compile what {what} compiled, and save torch's cache artifacts t
 Written by compilediag for torch {torch}: {amount}, {seconds} of compile time.
 Run it once for each kind of machine and each version of torch, with the environment of the program:
 
-    python {script}{arguments}
+    {launcher} {script}{arguments}
 
 {stops}
 
 In the next process, load the artifacts before the first compile:
 
-    import torch
-
-    with open({artifacts!r}, "rb") as file:
-        torch.compiler.load_cache_artifacts(file.read())
+    {load}
 """
 '''
+_LOAD = """import torch
+
+    with open({artifacts!r}, "rb") as file:
+        torch.compiler.load_cache_artifacts(file.read())"""
+#: A rank that begins to compile while another still reads would keep it waiting at the first collective.
+_LOAD_RANK = """import os, torch
+
+    torch.distributed.init_process_group(...)  # as the program does
+    with open({artifacts!r}.replace("{{rank}}", os.environ["RANK"]), "rb") as file:
+        torch.compiler.load_cache_artifacts(file.read())
+    torch.distributed.barrier()"""
 _STOPS = (
     "It runs the program that its command line names from the start, and interrupts it as Ctrl-C does once everything\n"
     "in VARIANTS is compiled. What the program writes until then, it writes again. Recorded was: {command}"
@@ -71,7 +79,7 @@ _CALLS = (
 )
 
 
-def write_warmup(data: SessionData, path: str | os.PathLike[str]) -> Path:
+def write_warmup(data: SessionData, path: str | os.PathLike[str], distributed: bool = False) -> Path:
     """Write the script; see `Session.warmup`."""
     target = make_absolute(path)
     check_output(target, WARMUP)
@@ -79,14 +87,15 @@ def write_warmup(data: SessionData, path: str | os.PathLike[str]) -> Path:
     if not variants:
         raise CompilediagError("nothing was compiled in this session, so there is nothing to warm up")
     # In a string of Python, an escape is the same character.
-    write_file(target, escape_lines(format_warmup(data, variants, target.name)))
+    write_file(target, escape_lines(format_warmup(data, variants, target.name, distributed)))
     return target
 
 
-def format_warmup(data: SessionData, variants: list[Variants], script: str) -> str:
+def format_warmup(data: SessionData, variants: list[Variants], script: str, distributed: bool = False) -> str:
     """The text of the script, to be saved under the name `script`."""
     program = read_program(data.meta)
-    artifacts = f"{os.path.splitext(script)[0]}.artifacts"
+    artifacts = f"{os.path.splitext(script)[0]}{'.{rank}' if distributed else ''}.artifacts"
+    launcher = f"torchrun --nproc-per-node {_count_ranks(data)}" if distributed else "python"
     header = _HEADER.format(
         what="the recorded program" if program else "the recorded session",
         torch=_escape(str(data.meta.get("torch_version"))),
@@ -95,10 +104,12 @@ def format_warmup(data: SessionData, variants: list[Variants], script: str) -> s
         arguments=" SCRIPT [ARGUMENTS]" if program else "",
         stops=_STOPS.format(command=_escape(f"python {program.command}")) if program else _CALLS,
         artifacts=artifacts,
+        launcher=launcher,
+        load=(_LOAD_RANK if distributed else _LOAD).format(artifacts=artifacts),
         script=script,
     )
     body = [_RUN] if program else _format_calls(variants, list_inputs(data))
-    return "\n".join([header, *body, "", *_format_variants(variants), "", *_format_main(artifacts), ""])
+    return "\n".join([header, *body, "", *_format_variants(variants), "", *_format_main(artifacts, distributed), ""])
 
 
 def _escape(text: str) -> str:
@@ -130,10 +141,15 @@ def _format_variants(variants: Iterable[Variants]) -> list[str]:
     return [*lines, "]"]
 
 
-def _format_main(artifacts: str) -> list[str]:
+def _count_ranks(data: SessionData) -> int:
+    return len({row.rank for row in data.rows(Compile)})
+
+
+def _format_main(artifacts: str, distributed: bool) -> list[str]:
+    more = ", distributed=True" if distributed else ""
     return [
         "",
         'if __name__ == "__main__":',
         "    # The path is absolute before the program changes the folder.",
-        f"    save_artifacts(run, VARIANTS, {artifacts!r})",
+        f"    save_artifacts(run, VARIANTS, {artifacts!r}{more})",
     ]

@@ -55,6 +55,49 @@ def test_a_hit_that_another_rank_lacks_is_a_miss(tmp_path):
     assert not [row for row in (first[0], *second) if "another rank" in str(row["reason"])]
 
 
+def test_a_rank_with_cold_caches_is_named_and_one_that_fills_a_cache_is_not(tmp_path):
+    def run(name, *caches):
+        folder = tmp_path / name
+        folder.mkdir()
+        environments = [{"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / cache)} for cache in caches]
+        run_two_ranks("tests.live.ranks_multiply", folder, environments)
+        session = cd.load(folder / "watched")
+        return [finding for finding in session.findings() if finding.rule == "ranks_cold_caches"]
+
+    assert run("first", "one", "two") == []  # Both are cold.
+    (cold,) = run("second", "one", "three")
+    assert cold.count == 1 and "rank 1 compiles 1 graph that rank 0 found" in cold.title
+    assert cold.function and cold.evidence
+
+
+def test_a_warm_up_script_for_ranks_saves_the_artifacts_of_each_and_ends_them_together(tmp_path):
+    recorded = tmp_path / "recorded"
+    recorded.mkdir()
+    run_two_ranks("tests.live.ranks_multiply", recorded, [{"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "one")}] * 2)
+    script = tmp_path / "warmup.py"
+    assert cd.load(recorded / "watched").warmup(script, distributed=True) == script
+    launch = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", script)
+    program = (Path(__file__).with_name("ranks_multiply.py"), "0", tmp_path / "meeting", f"{tmp_path / 'again'}/")
+    variables = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "two"), "ENDLESS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*map(str, (*launch, *program))],
+        env={**os.environ, **variables},
+        cwd=tmp_path,
+        timeout=600,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stderr.count("saved the artifacts of 1 function") == 2, done.stderr
+    loaded = tmp_path / "loaded"
+    loaded.mkdir()
+    artifacts = str(tmp_path / "warmup.{rank}.artifacts")
+    environments = [{"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / f"new{n}"), "LOAD": artifacts} for n in (0, 1)]
+    run_two_ranks("tests.live.ranks_multiply", loaded, environments)
+    lookups = cd.load(loaded / "watched").cache_lookups.query("cache == 'aot_autograd' and action == 'look_up'")
+    assert sorted(lookups[["rank", "outcome"]].values.tolist()) == [[0, "hit"], [1, "hit"]]
+
+
 @pytest.fixture(scope="module")
 def both(job):
     """(session of the watches, session of the logs)."""

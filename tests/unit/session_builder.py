@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def put(recorder, *items, feed=None):
 
 def recording(folder, *items, feed_name="compiles", **options):
     """(session, recorder, feed) of a recording that goes on; the caller closes the recorder."""
-    recorder = inside.Recorder(folder / "run.cdiag", dict(META), **options).begin()
+    recorder = inside.Recorder(folder / "run.cdiag", {**META, "created_ns": time.time_ns()}, **options).begin()
     feed = Feed(feed_name)
     recorder.feeds = [feed]
     put(recorder, *items)

@@ -9,7 +9,7 @@ from ...decode.rank_steps import Steps, find_steps, has_ranks
 from ...events import Rows
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
-from ..rank_comparison import Divergence, find_divergences, make_graph_rows
+from ..rank_comparison import ColdRank, Divergence, find_cold_ranks, find_divergences, make_graph_rows
 from ..rule import Rule, report
 
 #: Kinds of divergence that make ranks wait for each other; the others cost time alone.
@@ -24,6 +24,15 @@ _DIVERGE = Rule(
     docs="trouble",
 )
 CACHES = "ranks_differ_in_caches"
+_COLD = Rule(
+    "ranks_cold_caches",
+    title="Caches of ranks differ: {what}",
+    action="Before the job, fill the caches on every machine with a warm-up script (`compilediag plan --warmup "
+    "warmup.py --distributed`), or let all ranks read one folder or remote cache.",
+    why="The others wait for it at their next collective, and the job ends if that takes longer than the timeout of "
+    "the process group (10 minutes with NCCL, 30 with Gloo, unless init_process_group got another one).",
+    docs="trouble",
+)
 _CACHES_DIFFER = Rule(
     CACHES,
     title="Ranks differ: {what}",
@@ -33,18 +42,22 @@ _CACHES_DIFFER = Rule(
     severity="low",
     docs="trouble",
 )
-RULES = (_DIVERGE, _CACHES_DIFFER)
+RULES = (_DIVERGE, _COLD, _CACHES_DIFFER)
+
+#: Seconds that a rank compiles longer than another, from which on its cold caches are a finding of that severity.
+COLD_S = (("high", 60.0), ("medium", 5.0))
 
 
 def find_rank_problems(data: Rows) -> list[Finding]:
-    """At most one finding per session: where its ranks first diverge."""
+    """Where the ranks first diverge, and the rank with the coldest caches."""
     if not has_ranks(data):
         return []
     steps = find_steps(data)
     found = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")
     first = next((one for one in found if one.kind in WAITING), None)
-    if first is not None:
-        return [_report_divergence(first, steps)]
+    cold = find_cold_ranks(data)[:1]
+    if first is not None or cold:
+        return [*([_report_divergence(first, steps)] if first else []), *map(_report_cold, cold)]
     return [
         report(_CACHES_DIFFER, (), {"what": one.sentence}, **_get_fields(one)) for one in found if one.kind == "caches"
     ]
@@ -62,6 +75,13 @@ def _report_divergence(one: Divergence, steps: Steps) -> Finding:
         source=one.guard_source,
         **_get_fields(one),
     )
+
+
+def _report_cold(one: ColdRank) -> Finding:
+    severity = next((name for name, seconds in COLD_S if one.extra_s >= seconds), "low")
+    place = make_place_fields((one.function, one.file, one.line))
+    known = {"severity": severity, "seconds_at_stake": one.extra_s, "evidence": one.evidence, "count": one.missed}
+    return report(_COLD, (), {"what": one.sentence}, **known, **place)
 
 
 def _get_fields(one: Divergence) -> dict[str, Any]:
