@@ -35,6 +35,7 @@ NOT_HERE = {
     "default_device": "a device mode is reported as mode_stack",
     "not_observed": "what a session did not collect",
     "dropped": "what a session did not collect",
+    "ranks_cold_caches": "needs several ranks: tests/live/test_ranks.py",
     "ranks_diverge": "needs several ranks: tests/live/test_ranks.py",
     "ranks_differ_in_caches": "needs several ranks: tests/live/test_ranks.py",
 }
