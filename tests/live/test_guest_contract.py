@@ -72,7 +72,7 @@ SELDOM = {
     "_compile",  # of torch.compiler.precompile: tests/live/test_sources.py
 }
 if torch.backends.cuda.is_built():
-    SELDOM |= {"run_eager", "record_function", "cudagraphify_impl", "capture_begin", "capture_end"}
+    SELDOM |= {"run_eager", "record_function", "cudagraphify_impl", "capture_begin", "capture_end", "_do_compile"}
     SELDOM |= {"dealloc_current_path_weakrefs", "check_warn_on_unable_to_start_executing"}
 
 
