@@ -17,7 +17,7 @@ MAX_BYTES = 300_000
 #: Absolute paths of Unix (also inside quotes and text) and of Windows. In URLs, "//" comes first.
 MACHINE_PATH = re.compile(r"(?<![\w/.:<])/(?:[a-z]\w*)/[\w.-]+|\b[A-Z]:\\")
 #: What is drawn, or printed only if it takes long enough, and times without a unit.
-VARYING = re.compile(r"█+|^ *phase .*$|\b\d+\.\d+\b(?! (?:s|ms)\b)", re.MULTILINE)
+VARYING = re.compile(r"█+|^ *phase .*$|\b\d+\.\d+\b(?! (?:s|ms)\b)|(?:; )?\bcompiling took [^;\n]*", re.MULTILINE)
 
 executor = load_script(NOTEBOOKS / "execute.py")
 outputs = load_script(NOTEBOOKS.parent / "docs" / "make_outputs.py")
