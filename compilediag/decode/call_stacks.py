@@ -26,6 +26,8 @@ FROZEN = "<frozen "
 _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
 #: The last folder named `torch`: torch can be installed below another one, such as /opt/torch/.venv.
 _IN_TORCH = re.compile(r".*[/\\]torch[/\\](.*)$", re.S)
+#: A hook of ours, on any machine.
+_OWN_HOOK = re.compile(r"[/\\]compilediag[/\\]sources[/\\]")
 _FRAME = re.compile(
     r'^[^\S\n]*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
 )
@@ -128,9 +130,13 @@ def _make_stack_frame(frame: Frame, key: str, caller: str | None, time_ns: int) 
 
 
 def parse_logged_frames(stack: object, names: Mapping[int, str]) -> list[Frame]:
-    """Parse a stack as torch logs it, outermost frame first; `names` maps torch's numbers to files."""
-    frames = [frame for frame in stack if isinstance(frame, dict)] if isinstance(stack, list) else []
-    return [_parse_frame(frame, names) for frame in frames]
+    """Parse a stack as torch logs it, outermost frame first; `names` maps torch's numbers to files. Frames of our own
+    hooks, which it has if the program is watched too, are left out.
+    """
+    frames = (
+        [_parse_frame(frame, names) for frame in stack if isinstance(frame, dict)] if isinstance(stack, list) else []
+    )
+    return [frame for frame in frames if frame.file is None or not _OWN_HOOK.search(frame.file)]
 
 
 def _parse_frame(logged: Mapping[str, object], names: Mapping[int, str]) -> Frame:

@@ -35,6 +35,7 @@ NOT_HERE = {
     "default_device": "a device mode is reported as mode_stack",
     "not_observed": "what a session did not collect",
     "dropped": "what a session did not collect",
+    "compiled_by_threads_at_once": "needs two threads at one moment: tests/live/test_findings.py",
     "ranks_cold_caches": "needs several ranks: tests/live/test_ranks.py",
     "ranks_diverge": "needs several ranks: tests/live/test_ranks.py",
     "ranks_differ_in_caches": "needs several ranks: tests/live/test_ranks.py",

@@ -1,6 +1,7 @@
 """Programs that recompile, watched by the real thing: each gives the finding that is its cause, and no other."""
 
 import enum
+import threading
 
 import pytest
 import torch
@@ -206,3 +207,29 @@ def test_a_healthy_program_has_no_findings():
 def test_two_causes_in_one_function_are_two_findings():
     found = watched(calls(times, (X, 3), (torch.ones(6), 3), (torch.ones(6), 5), dynamic=False)).findings()
     assert sorted(f.rule for f in found) == ["int_changes", "size_changes"]
+
+
+def compile_at_once():
+    """A session in which two threads call a new function; whether both find it uncompiled is up to them."""
+    torch._dynamo.reset()
+    function, start = torch.compile(times, backend="eager"), threading.Barrier(2)
+
+    def serve():
+        start.wait()
+        function(X, 2)
+
+    with compilediag.watch() as session:
+        threads = [threading.Thread(target=serve) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return session
+
+
+@pytest.mark.since_torch("2.13", "another thread's tracing is taken for its own, and fails")
+def test_threads_that_compile_the_same_at_once_are_a_cause_of_their_own():
+    session = next(session for _ in range(50) if len((session := compile_at_once()).recompiles))
+    (finding,) = session.findings()
+    assert (finding.rule, finding.kind, finding.function) == ("compiled_by_threads_at_once", "all_passed", "times")
+    assert session.compiles["thread"].nunique() == 2

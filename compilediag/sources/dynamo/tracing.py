@@ -26,15 +26,19 @@ MAX_FUNCTIONS = 2_000
 
 
 class Traced:
-    """A function that is traced, at one line of its caller: a node of the tree that begins with what is compiled."""
+    """A function that is traced, at one line of its caller: a node of the tree that begins with what is compiled.
 
-    __slots__ = ("call_line", "calls", "code", "count", "inner_ns", "total_ns")
+    It keeps no code object: torch drops an entry when the code that a guard is on goes, and the writer is later.
+    """
+
+    __slots__ = ("call_line", "calls", "count", "file", "function", "inner_ns", "line", "total_ns")
 
     def __init__(self, code: types.CodeType, call_line: int | None):
-        self.code, self.call_line = code, call_line
+        self.function, self.file, self.line = code.co_name, code.co_filename, code.co_firstlineno
+        self.call_line = call_line
         self.count = self.total_ns = self.inner_ns = 0
-        #: Code and line of the call -> what is traced there.
-        self.calls: dict[tuple[int, int | None], Traced] = {}
+        #: File, first line and name of the function, and the line of the call -> what is traced there.
+        self.calls: dict[tuple[str, int, str, int | None], Traced] = {}
 
 
 class _Running:
@@ -118,7 +122,7 @@ class Tracing(Source):
 
 def _find_node(root: _Root, around: Traced, code: types.CodeType, line: int | None) -> Traced | None:
     """The node of a function that is called at a line of another; None if the tree is full."""
-    key = id(code), line  # The node keeps the code, so that no other code gets its id.
+    key = code.co_filename, code.co_firstlineno, code.co_name, line
     node = around.calls.get(key)
     if node is None and root.functions < MAX_FUNCTIONS:
         root.functions += 1
@@ -135,16 +139,15 @@ def _walk(node: Traced, root: _Root, caller: str | None) -> Iterator[TracedFunct
     waiting = [(node, caller)]
     while waiting:
         node, caller = waiting.pop()
-        code = node.code
-        path = (caller, code.co_filename, code.co_firstlineno, code.co_name, node.call_line)
+        path = (caller, node.file, node.line, node.function, node.call_line)
         key = hashlib.md5(repr(path).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
         yield TracedFunction(
             time_ns=root.time_ns,
             compile_id=root.compile_id,
             compile_key=root.compile_key,
-            function=code.co_name,
-            file=code.co_filename,
-            line=code.co_firstlineno,
+            function=node.function,
+            file=node.file,
+            line=node.line,
             call_line=node.call_line,
             count=node.count,
             own_s=(node.total_ns - node.inner_ns) / 1e9,
