@@ -39,6 +39,7 @@ def watch(
     warmup_steps: int | None = None,
     on_compile: str = "count",
     console: Console = False,
+    tracing: bool = False,
 ) -> Watch:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
@@ -59,11 +60,13 @@ def watch(
         on_compile: what happens when something compiles after these steps: "count", "warn" or "raise".
         console: show a line on stderr while something compiles for more than a second; it ends with the seconds.
             Nothing is shown if stderr is not a terminal, unless it is "always".
+        tracing: also time each function that Dynamo traces. It puts one more frame of Python's on the stack for each
+            function that is inlined into another, so a program at the limit of recursion reaches it earlier.
 
     Raises:
         CompilediagError: no session can be at the path, an option is unknown or torch can't be imported.
     """
-    return Watch(path, detail, replays, calls, my_code, warmup_steps, on_compile, console)
+    return Watch(path, detail, replays, calls, my_code, warmup_steps, on_compile, console, tracing)
 
 
 class Watch(contextlib.ContextDecorator):
@@ -115,9 +118,10 @@ def start(
     warmup_steps: int | None = None,
     on_compile: str = "count",
     console: Console = False,
+    tracing: bool = False,
 ) -> Session:
     """Begin to record, as `watch` does. If a recording runs, its session is given and one more `stop()` is needed."""
-    return _start(object(), path, detail, replays, calls, my_code, warmup_steps, on_compile, console)
+    return _start(object(), path, detail, replays, calls, my_code, warmup_steps, on_compile, console, tracing)
 
 
 def _start(
@@ -130,10 +134,12 @@ def _start(
     warmup_steps: int | None,
     on_compile: str,
     console: Console,
+    tracing: bool,
 ) -> Session:
     """Begin to record. Whatever ends this early, Ctrl-C included, nothing of it stays."""
     try:
-        asked_for = [name for name, is_asked in (("replays", replays), ("calls", calls)) if is_asked]
+        on_request = (("replays", replays), ("calls", calls), ("tracing", tracing))
+        asked_for = [name for name, is_asked in on_request if is_asked]
         warmup = WarmupOptions(warmup_steps, on_compile)
         told = (IncidentWarnings(), *((ConsoleLine(console == "always"),) if console else ()))
         return _session_of(begin(path, detail, asked_for, my_code, level, warmup, told))

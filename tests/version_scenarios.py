@@ -326,7 +326,13 @@ SCENARIOS = (
         since="2.15",
     ),
     Scenario("phases", "timed phases of a compile", lambda: sizes(4), rows("phases")),
-    Scenario("tracing", "seconds of tracing by function", inline, rows("trace_functions", function="double", count=2)),
+    Scenario(
+        "tracing",
+        "seconds of tracing by function",
+        inline,
+        rows("trace_functions", function="double", count=2),
+        options={"tracing": True},
+    ),
     Scenario("compiles", "Python loops that are unrolled", unroll, find_loop),
     Scenario(
         "recompiles",

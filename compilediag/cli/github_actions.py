@@ -37,6 +37,7 @@ def report_to_github(
     session: Session, head: str, broken: Sequence[Broken], baseline: Baseline | None, fixed: str | None
 ) -> None:
     """Print the annotations, and add to the summary of the step, if there is a file for it."""
+    from compilediag.system.files import open_private
     from compilediag.views.export import make_markdown
     from compilediag.views.review import find_repository, write_annotations, write_step_summary
 
@@ -47,7 +48,7 @@ def report_to_github(
         return
     summary = write_step_summary(head, broken, fixed, make_markdown(session.data, redact=False))
     try:
-        with open(file, "a", encoding="utf-8", errors="replace") as opened:
+        with open(file, "a", encoding="utf-8", errors="replace", opener=open_private) as opened:
             opened.write(summary)
     except OSError as error:
         print(f"compilediag: can't write the summary of the step: {error.strerror}: {file}", file=sys.stderr)

@@ -44,6 +44,7 @@ class RunCommand:
         )
         parser.add_argument("--replays", action="store_true", help="count the replays of each CUDA graph")
         parser.add_argument("--calls", action="store_true", help="count calls of compiled code (Python 3.12 or later)")
+        parser.add_argument("--tracing", action="store_true", help="time each function that Dynamo traces")
         parser.add_argument(
             "--my-code",
             metavar="PATH",
@@ -98,7 +99,7 @@ class RunCommand:
         program.set_arguments(args.args)
         announce_program(args.script, args.script if args.is_module else None, args.args)
         watched = (args.detail, args.replays, args.calls, args.my_code)
-        session = start(args.save, *watched, args.warmup_steps, args.on_compile, args.console)
+        session = start(args.save, *watched, args.warmup_steps, args.on_compile, args.console, args.tracing)
         if not args.save and not sources.rank():
             keep_if_killed(session)
         record_children(args.save if in_folder else str(session.path), session.meta)

@@ -239,7 +239,7 @@ def _make_trace_event(row: Event) -> TraceEvent:
 #: What says that a file is a profile of speedscope.
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _NOT_TRACED = (
-    "the session does not say what Dynamo traced, so there is nothing for speedscope; record it with detail='full'"
+    "the session does not say what Dynamo traced, so there is nothing for speedscope; record it with tracing=True"
 )
 
 

@@ -226,7 +226,7 @@ def test_what_a_hook_of_ours_raises_is_shown_and_switches_that_source_off(name):
     def broken(*args):
         raise Boom("our own fault")
 
-    with cd.watch() as session:
+    with cd.watch(tracing=True) as session:
         source(name).emit = broken
         assert [r.tolist() for r in recompiling(3)] == expected
         for _ in range(MAX_ERRORS):

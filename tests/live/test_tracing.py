@@ -51,11 +51,11 @@ def fails(x):
     raise ValueError("the program's own")
 
 
-def watch(function, *calls, detail="full", backend="eager"):
+def watch(function, *calls, detail="full", backend="eager", tracing=True):
     """The session in which a function was compiled and called with each of `calls`."""
     torch._dynamo.reset()
     compiled = torch.compile(function, backend=backend)
-    with cd.watch(detail=detail) as session:
+    with cd.watch(detail=detail, tracing=tracing) as session:
         for x in calls or (torch.ones(4),):
             compiled(x)
     torch._dynamo.reset()
@@ -110,7 +110,7 @@ def test_what_the_backend_takes_is_not_tracing():
         return graph.forward
 
     torch._dynamo.reset()
-    with cd.watch(detail="full") as watching:
+    with cd.watch(tracing=True) as watching:
         torch.compile(nested, backend=slow)(torch.ones(4))
     (compile,) = watching.data.rows(Compile)
     (root,) = [row for row in watching.data.rows(TracedFunction) if row.caller is None]
@@ -133,7 +133,7 @@ def test_a_generator_counts_for_each_value():
 
 
 def test_the_programs_exception_passes_and_what_was_traced_is_recorded():
-    with pytest.raises(ValueError, match="the program's own"), cd.watch(detail="full") as session:
+    with pytest.raises(ValueError, match="the program's own"), cd.watch(tracing=True) as session:
         torch.compile(fails, backend="eager")(torch.ones(4))
     assert {"fails", "once"} <= {row.function for row in session.data.rows(TracedFunction)}
 
@@ -146,13 +146,13 @@ def test_recompiles_have_rows_of_their_own_under_the_same_stacks():
     assert session.trace_functions["count"].sum() == 3 * 5
 
 
-def test_lean_leaves_it_out_and_says_so():
-    session = watch(nested, detail="lean")
+def test_without_a_request_it_is_left_out_and_says_so():
+    session = watch(nested, tracing=False)
     (state,) = [row for row in session.status() if row["name"] == "tracing"]
-    assert (state["status"], state["reason_code"]) == ("off", "detail_level")
+    assert (state["status"], state["reason_code"]) == ("off", "not_requested")
     assert len(session.trace_functions) == 0
     assert len(session.figure("tracing").data) == 0
-    with pytest.raises(CompilediagError, match="detail='full'"):
+    with pytest.raises(CompilediagError, match="tracing=True"):
         session.export("never.json", format="speedscope")
 
 

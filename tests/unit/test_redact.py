@@ -54,6 +54,7 @@ SHOWN = {
         *("enabled_passes", "inductor_passes", "dynamic_shapes", "origin"),
     },
     "vllm_compiles": {"part", "piece"},
+    "trace_functions": {"function", "stack", "caller"},
     "warmup_ends": {"on_compile", "ended_by"},
     "rank_members": {"digest", "step_s"},
     "sources": {"name", "status", "reason_code"},

@@ -1,4 +1,4 @@
-"""Where Dynamo's time goes: how long it traces each function that it inlines into a compile, in `full` only.
+"""Where Dynamo's time goes: how long it traces each function that it inlines into a compile, only if requested.
 
 torch 2.13 has a profile of its own, `torch._dynamo.config.dynamo_profiler`. It prints each compile, or overwrites one
 file with it, and changes what the program writes. What it measures is measured here at the same place, in all versions
@@ -67,12 +67,13 @@ class _Root:
 
 class Tracing(Source):
     """torch calls one method for each function that it traces: for the compiled one, and inside it for each that it
-    inlines.
+    inlines. That method calls itself through others, so the hook is on the stack once for each function around: a
+    program at the limit of recursion would reach it earlier, which is why it is there on request.
     """
 
     name = "tracing"
     needs = (torch_api.COMPILE_CONTEXT,)
-    details = ("full",)
+    on_request = True
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
