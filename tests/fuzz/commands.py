@@ -53,10 +53,8 @@ class TooLongError(BaseException):
 def list_commands(file, base, folder):
     """The arguments of each command for one file; `base` is an honest session, `folder` takes what is written."""
     file, base = str(file), str(base)
-    out = {
-        name: str(folder / name)
-        for name in ("r.html", "csv", "parquet", "t.json", "m.md", "w.py", "i.cdiag", "r.sarif")
-    }
+    names = ("r.html", "csv", "parquet", "t.json", "m.md", "w.py", "i.cdiag", "r.sarif", "b.toml")
+    out = {name: str(folder / name) for name in names}
     return [
         ["views", file],
         ["ranks", str(folder / "ranks")],

@@ -449,7 +449,7 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
     if name in TOLD:
         assert TOLD[name] in session.summary()
     observed = page_of(session)["observed"]
-    blind = {table for table in FEEDS if not observed[table]} - {"calls"}  # Nobody asked for these.
+    blind = {table for table in FEEDS if not observed[table]} - {"calls", "trace_functions"}  # Nobody asked for these.
     assert blind == {table for table, feeds in FEEDS.items() if not feeds or gone & {*feeds}}
 
 
