@@ -24,13 +24,15 @@ def is_github() -> bool:
 
 @contextlib.contextmanager
 def without_commands(is_on: bool) -> Iterator[None]:
-    """Let GitHub take nothing that the block prints for a command: it can have texts of the program."""
+    """GitHub runs none of the commands that the block prints: it can print texts of the program."""
     token = secrets.token_hex(16)
     if is_on:
         print(f"::stop-commands::{token}")
-    yield
-    if is_on:
-        print(f"::{token}::")
+    try:
+        yield
+    finally:
+        if is_on:
+            print(f"::{token}::")
 
 
 def report_to_github(
