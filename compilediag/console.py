@@ -1,6 +1,6 @@
 """What the program's own console shows of a recording: a line while something compiles, a warning after the warm-up.
 
-Both are told in the writer's thread (`recording/listeners.py`).
+Both are listeners (`recording/listeners.py`) and run in the writer's thread.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Measuring:
     """Watches this process in "lean" detail, and counts, until `close`.
 
     Without another watch the session has a temporary file, so that `compilediag.current().plan()` explains an alert;
-    if that file is lost, only fingerprints are. `on_duration` is told of each value of a histogram, as it comes.
+    if that file is lost, only fingerprints are. `on_duration` is called with each value of a histogram, as it comes.
 
     Raises:
         CompilediagError: torch can't be imported.

@@ -1,4 +1,4 @@
-"""Who is told of what is recorded, in this process: metrics, warnings, a line in the console. No file is read for it.
+"""Listeners in this process get what is recorded: metrics, warnings, a line in the console. They read no file.
 
     stop = listen(count)  # `count(turn)` is called in the writer's thread, four times a second, with a `Turn`
 

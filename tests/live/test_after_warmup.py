@@ -229,7 +229,7 @@ def test_it_ends_with_the_watch():
     assert inside.list_hooks() == []
 
 
-# Who is told without reading a file
+# Listeners, which read no file
 
 
 def test_a_listener_is_told_of_each_event_once_and_of_the_end_of_the_warm_up():
