@@ -18,7 +18,11 @@ PROGRAMS = load_programs()
 COOKBOOK = Path(__file__).resolve().parents[2] / "docs" / "cookbook"
 GPU_TESTS = Path(__file__).resolve().parents[1] / "gpu"
 #: Kinds of guards that no program has, and why.
-KINDS_WITHOUT_PROGRAM = {"other": "what is not understood", "default_device": "a device mode is reported as a mode"}
+KINDS_WITHOUT_PROGRAM = {
+    "other": "what is not understood",
+    "default_device": "a device mode is reported as a mode",
+    "all_passed": "a race of two threads: tests/live/test_findings.py has it",
+}
 #: The version of torch whose texts the cookbook shows.
 TORCH = "2.13"
 OPEN = "some checks were not run: python -m tests.advice --update, then make docs"
