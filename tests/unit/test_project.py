@@ -151,7 +151,10 @@ def test_a_benchmark_imports_what_exists(file):
     """The benchmarks do not run in the tests, and some of them import in functions."""
     imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
     own = [
-        (node.module, alias.name) for node in imports for alias in node.names if node.module.startswith("compilediag")
+        (node.module, alias.name)
+        for node in imports
+        for alias in node.names
+        if node.module.startswith(("compilediag", "tests"))
     ]
     assert [name for module, name in own if not is_importable(module, name)] == []
 
