@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .diagnosis.plan import Plan
     from .diagnosis.rank_comparison import Ranks
     from .logs.ingestion import Paths
+    from .views.findings_document import FindingsDocument
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -346,6 +347,23 @@ class Session(TableProperties):
 
         with self.settled():
             return FindingList(diagnose(self.data))
+
+    def findings_document(
+        self, budget: int | None = None, after: str | None = None, only: str | None = None
+    ) -> FindingsDocument:
+        """The findings as a document for other programs, `compilediag.findings/1` (`docs/findings.md`).
+
+        Args:
+            budget: characters that its JSON may have: the least important findings are left out. None for all.
+            after: fingerprint of the finding before the first one.
+            only: fingerprint of the only finding.
+
+        Raises:
+            CompilediagError: no finding has this fingerprint.
+        """
+        from .views.findings_document import make_findings_document
+
+        return make_findings_document(self.data, None, budget, after, only)
 
     def explain_miss(self, event_id: int) -> str:
         """Explain why a lookup in `cache_lookups` missed: the nearest earlier key, and what differs.

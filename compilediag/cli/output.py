@@ -4,6 +4,7 @@ full.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import os
@@ -21,6 +22,33 @@ CLOSED_PIPE = 141
 NOT_WRITTEN = 2
 #: Errors of a disk: it is full, it fails, or the file is too large.
 _OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
+
+
+#: Characters of a JSON document if no --budget is given: a coding assistant reads so many at once.
+BUDGET = 8_000
+
+
+def add_document_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what a command takes that prints findings."""
+    parser.add_argument("--json", action="store_true", help="print JSON (compilediag.findings/1), and nothing else")
+    parser.add_argument(
+        "--budget",
+        metavar="CHARS",
+        type=_read_budget,
+        help=f"most characters of the JSON: less important findings are left out (default: {BUDGET} with --json)",
+    )
+    parser.add_argument("--after", metavar="FINGERPRINT", help="continue after this finding")
+
+
+def get_budget(args: argparse.Namespace) -> int | None:
+    """The number of characters that was given; without one, text has all findings."""
+    return args.budget or (BUDGET if args.json else None)
+
+
+def _read_budget(text: str) -> int:
+    if not text.isdecimal() or not 0 < len(text) <= 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of characters")
+    return int(text)
 
 
 def print_text(text: str, end: str = "\n", file: TextIO | None = None) -> None:

@@ -1,4 +1,6 @@
-"""The commands that work on what was recorded: plan, report, ranks, diff, export, example, ingest, check, last."""
+"""The commands that work on what was recorded: plan, findings, report, ranks, diff, coldstart, export, example, ingest,
+check, last.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from compilediag.system.program import RunningProgram, describe_command, read_pr
 from .command_parser import Command
 from .fix_command import FixCommand
 from .github_actions import is_github, report_to_github, without_commands
-from .output import print_text, print_written
+from .output import add_document_arguments, get_budget, print_text, print_written
 from .try_command import drop_dashes
 
 #: What `load_any` opens.
@@ -77,6 +79,36 @@ class PlanCommand:
             print(json.dumps(plan.to_dict(), indent=2))
         else:
             print_text(plan.code() if args.code else str(plan))
+        return 0
+
+
+class FindingsCommand:
+    """Print what cost compile time, why, and what to change, most important first; with --json for other programs.
+
+    The JSON is a document of the schema compilediag.findings/1, and nothing else is on the standard output. Examples:
+
+      compilediag findings run.cdiag
+      compilediag findings run.cdiag --json | jq .verdict
+      compilediag findings run.cdiag --json --budget 20000
+    """
+
+    name = "findings"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
+        add_document_arguments(parser)
+        parser.add_argument("--only", metavar="FINGERPRINT", help="only this finding")
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.session import load_any
+        from compilediag.views.findings_document import format_findings, make_findings_document
+
+        data = load_any(args.session).data
+        document = make_findings_document(data, args.session, get_budget(args), args.after, args.only)
+        if args.json:
+            print(document.to_json())
+        else:
+            print_text(format_findings(data, document))
         return 0
 
 
@@ -466,11 +498,13 @@ def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:
 if TYPE_CHECKING:
     from compilediag.session import Session
 
-ACTIONS: dict[str, Command] = {each.name: each for each in (ReportCommand(), PlanCommand(), FixCommand())}
+ACTIONS: dict[str, Command] = {
+    each.name: each for each in (ReportCommand(), PlanCommand(), FindingsCommand(), FixCommand())
+}
 
 
 class LastCommand:
-    """Show the session of the last run, its report or plan, or fix its script.
+    """Show the session of the last run, its report, plan or findings, or fix its script.
 
     `compilediag run` keeps the sessions of the last 20 runs, unless it has --save; of a run that was killed, the first
     line says that it did not end by itself. Without ACTION, the summary is printed. ACTION is one of these commands,
@@ -489,7 +523,7 @@ class LastCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("-n", metavar="N", dest="number", type=int, default=1, help="the Nth last run (default: 1)")
-        parser.add_argument("action", metavar="ACTION", nargs="?", help="report, plan or fix")
+        parser.add_argument("action", metavar="ACTION", nargs="?", help="report, plan, findings or fix")
         parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the options of the action")
 
     def run(self, args: argparse.Namespace) -> int:

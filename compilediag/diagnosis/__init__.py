@@ -13,6 +13,7 @@ from ..system import plugins
 from .change import CodeChange, Edit, fix_code, merge_fixes
 from .evidence import Evidence, kept_after
 from .finding import SEVERITIES, Finding, make_rank_key
+from .fingerprints import find_program_file, name_findings
 from .rule import Rule
 from .rules.autotune import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, list_entries, sum_calls
@@ -51,13 +52,14 @@ def diagnose(data: Rows) -> list[Finding]:
 
     A program that compiled each function once, without graph breaks, has no findings.
     """
-    return sorted([*_find_problems(data), *_call_plugins(data)], key=make_rank_key)
+    plugged = name_findings(Evidence.of(data), _call_plugins(data))
+    return sorted([*_find_problems(data), *plugged], key=make_rank_key)
 
 
-@kept_after(find_recompiles, list_entries, *RANKED, RankMember)
+@kept_after(find_program_file, find_recompiles, list_entries, *RANKED, RankMember)
 def _find_problems(evidence: Evidence) -> list[Finding]:
     """The findings of our own rules."""
-    return [
+    found = [
         *find_limits(evidence),
         *add_empty_compiles(evidence, find_recompiles(evidence)),
         *find_failures(evidence),
@@ -72,6 +74,7 @@ def _find_problems(evidence: Evidence) -> list[Finding]:
         *find_export_problems(evidence),
         *find_missing_data(evidence),
     ]
+    return name_findings(evidence, found)
 
 
 def _call_plugins(data: Rows) -> list[Finding]:

@@ -21,6 +21,12 @@ def find_config_module(key: str) -> str:
     return _MODULES.get(key, "torch._dynamo.config")
 
 
+#: Settings that hide a cause, or that allow a cache to answer for code that it can't tell apart.
+_UNSAFE = (
+    "recompile_limit",
+    "accumulated_recompile_limit",
+    "autograd_cache_allow_custom_autograd_functions",
+)
 _REPEATED_GROUP = re.compile(r"\)[*+{?]")
 #: A pattern for names of values has no more of `*` and the like.
 MAX_REPEATS = 3
@@ -162,6 +168,11 @@ class CodeChange:
     def can_be_applied(self) -> bool:
         """True if a program can make this change."""
         return bool(self.settings or self.edits)
+
+    @property
+    def is_unsafe(self) -> bool:
+        """True if it hides the cause, or can change what the program computes."""
+        return any(name in _UNSAFE for name in self.settings or ())
 
     @property
     def code(self) -> str:

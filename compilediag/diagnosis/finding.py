@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..document import Block, Code, CodeBlock, Items, Lines, Para, Place, shorten_items, to_html
-from ..formatting import format_line, format_names, format_place, parse_resumed
+from ..formatting import format_line, format_names, format_place
 from .change import CodeChange, Settings
 
 SEVERITIES = ("high", "medium", "low")
@@ -16,8 +14,8 @@ SEVERITIES = ("high", "medium", "low")
 #: Characters of a title, and findings that a notebook shows of a list.
 MAX_TITLE, MAX_SHOWN = 500, 100
 
-#: Parts of a file's path that a fingerprint has, and steps that are listed one by one.
-FILE_PARTS, MAX_STEPS = 2, 3
+#: Steps that are listed one by one.
+MAX_STEPS = 3
 
 #: A cause has the first of these severities whose seconds or number it reaches: (severity, s lost, occurrences).
 THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
@@ -40,8 +38,8 @@ class Finding:
     `places` are all functions that it affected, as (function, file, line); `function`, `file` and `line` are the first
     of them. `evidence` holds event ids, oldest first. `details` holds what was seen, in order of appearance (old value
     first). `cost` is what following the suggestion costs. `changes` are the ways to follow it, the preferred one
-    first. `steps` are the program's own steps in which it happened (`compilediag.step`). `fix` is the configuration of
-    the first of them that needs no edit, or None:
+    first. `steps` are the program's own steps in which it happened (`compilediag.step`). `fingerprint` names the cause
+    in every session (`docs/findings.md`). `fix` is the configuration of the first change that needs no edit, or None:
 
     - "dynamic_sources", "unbacked_sources": of `torch.compiler.config`,
     - "use_duck_shape": of `torch.fx.experimental._config`,
@@ -74,13 +72,7 @@ class Finding:
     changes: tuple[CodeChange, ...] = field(default=())
     is_expected: bool = False
     steps: tuple[int, ...] = ()
-
-    @property
-    def fingerprint(self) -> str:
-        """The same for the same cause in other sessions: on other ranks and machines, after edits elsewhere in the
-        file, and in other versions of torch. It has no values and no line numbers.
-        """
-        return make_fingerprint(self.rule, self.function, self.file, self.source or self.user_code, self.kind)
+    fingerprint: str = ""
 
     @property
     def seconds_recoverable(self) -> float:
@@ -100,17 +92,6 @@ class FindingList(list[Finding]):
         rest = (f": the list has {len(self)} findings.",)
         items = Items([describe_finding(finding) for finding in self], "numbered", rest)
         return to_html(shorten_items(items, MAX_SHOWN))
-
-
-def make_fingerprint(
-    rule: str, function: str | None, file: str | None, expression: str | None = None, kind: str | None = None
-) -> str:
-    """A digest that names a cause: its rule, function, the last parts of the file, the value and the kind of guard."""
-    resumed = parse_resumed(function)
-    tail = "/".join(re.split(r"[\\/]", file or "")[-FILE_PARTS:])
-    parts = (rule, resumed[0] if resumed else function, tail, expression, kind)
-    text = "\0".join(part or "" for part in parts)
-    return f"f-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:10]}"
 
 
 def describe_finding(finding: Finding) -> list[Block]:

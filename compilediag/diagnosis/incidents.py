@@ -26,9 +26,18 @@ from ..events import (
     WarmupEnd,
     describe_column,
 )
-from ..formatting import format_change, format_first_line, format_function, format_line, format_op, format_seconds
+from ..formatting import (
+    format_change,
+    format_first_line,
+    format_function,
+    format_line,
+    format_op,
+    format_seconds,
+    get_basename,
+)
 from .evidence import Evidence, find_first, group_by, kept, kept_after, kept_of, sum_known
-from .finding import Finding, make_fingerprint
+from .finding import Finding
+from .fingerprints import make_fingerprint
 from .rules.recompiles import find_recompiles
 from .rules.refused_calls import find_refused_calls
 from .variants import find_inputs
@@ -310,7 +319,7 @@ class _Explained:
         else:
             place = format_function(incident.function, incident.file, incident.line)
             cause = f"{incident.kind.replace('_', ' ')} of {place} after the warm-up: {change or 'first call'}"
-            fingerprint = make_fingerprint(f"after_warmup:{incident.kind}", incident.function, incident.file)
+            fingerprint = make_incident_fingerprint(incident)
         return dataclasses.replace(
             incident,
             cause=cause,
@@ -335,6 +344,12 @@ class _Explained:
             if one.guard_source and one.actual is not None and (kinds is None or one.guard_kind in kinds)
         ]
         return format_line(", ".join(dict.fromkeys([*filter(None, (tensors,)), *values])), MAX_CHANGE) or None
+
+
+def make_incident_fingerprint(incident: Incident) -> str:
+    """The fingerprint of an incident that no finding explains."""
+    file = get_basename(incident.file or "")
+    return make_fingerprint(f"after_warmup:{incident.kind}", incident.function, file)
 
 
 @kept_after(find_recompiles)

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..diagnosis.finding import make_fingerprint
-from ..diagnosis.incidents import Incident, IncidentFinder, name_causes
+from ..diagnosis.incidents import Incident, IncidentFinder, make_incident_fingerprint, name_causes
 from ..events import CacheLookup, Compile, CudaGraphAction, Event, GuardFailure, Recompile
 from ..system import own_log
 from ..system.interrupts import pass_on
@@ -169,4 +168,4 @@ class Measuring:
 
 
 def _name_incident(row: Incident | Recompile) -> str:
-    return "" if isinstance(row, Recompile) else make_fingerprint(f"after_warmup:{row.kind}", row.function, row.file)
+    return "" if isinstance(row, Recompile) else make_incident_fingerprint(row)

@@ -7,7 +7,6 @@ browser applies patches to an empty page; the report is a page with one patch in
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 import threading
@@ -16,7 +15,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..decode.records.record_kinds import GUARD_TREE
@@ -311,11 +309,10 @@ def _leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]
 
 def _describe_finding(finding: Finding, plan: Plan) -> PageFinding:
     """The finding as plain values, with the number of the step that fixes it. A link names it by its id, which is the
-    same in each session of a program.
+    fingerprint without what it begins with.
     """
-    identity = (finding.rule, finding.kind, finding.source, finding.function, Path(finding.file or "").name)
     return {
-        "id": hashlib.sha1(repr(identity).encode(errors="replace"), usedforsecurity=False).hexdigest()[:6],
+        "id": finding.fingerprint.removeprefix("f-"),
         "rule": finding.rule,
         "title": finding.title,
         "seconds_recoverable": finding.seconds_recoverable,

@@ -74,9 +74,9 @@ def test_a_link_names_a_finding_or_a_stretch_of_the_timeline(run, new_page, tmp_
     expect_value(page, "navigator.clipboard.readText()", f"{path.as_uri()}#t=0.5-1.5")
     page.locator(".cdiag-row").first.click()
     page.locator(".cdiag-finding-link button").first.click()
-    copied = expect_value(page, "navigator.clipboard.readText()", re.compile(r"#f-[0-9a-f]{6}$").search)
-    assert copied[-6:] in {each["id"] for each in read_page_data(path)["findings"]}
-    page.goto(f"{path.as_uri()}#f-000000")
+    copied = expect_value(page, "navigator.clipboard.readText()", re.compile(r"#f-[0-9a-f]{10}$").search)
+    assert copied[-10:] in {each["id"] for each in read_page_data(path)["findings"]}
+    page.goto(f"{path.as_uri()}#f-0000000000")
     page.reload()
     expect(page.locator(".cdiag [data-total]").first).to_be_visible()
     expect(page.locator(".cdiag-detail")).to_be_hidden()

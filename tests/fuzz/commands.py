@@ -64,6 +64,8 @@ def list_commands(file, base, folder):
         ["plan", file, "--patch"],
         ["plan", file, "--json"],
         ["plan", file, "--warmup", out["w.py"]],
+        ["findings", file],
+        ["findings", file, "--json"],
         ["report", file, "-o", out["r.html"]],
         ["report", file, "-o", out["r.html"], "--redact"],
         ["export", file, "--format", "csv", "-o", out["csv"]],

@@ -26,6 +26,7 @@ def list_views(path, folder):
         "status": lambda: [inside.format_status(session.status()), str(session.progress()), session.state],
         "plan": lambda: _show_plan(session.plan()),
         "findings": lambda: [f"{f}{f._repr_html_()}" for f in session.findings()] + [session.findings()._repr_html_()],
+        "findings_document": lambda: [session.findings_document().to_json()],
         "what_if": lambda: [str(session.what_if(finding)) for finding in session.findings()],
         "explorer": lambda: [repr(session.explore())],
         "misses": lambda: list(_explain_misses(session)),

@@ -13,6 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 #: What a part of the package may import of the package, beside itself. Nothing else.
 MAY_IMPORT = {
     "document": set(),
+    "json_document": set(),
     "errors": set(),
     "version": set(),
     "formatting": set(),
@@ -38,7 +39,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"document", "formatting", "system"}
+EVERYWHERE = {"document", "formatting", "json_document", "system"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}

@@ -19,6 +19,8 @@ PRINTING = {
     "last": ["last"],
     "live": ["live", "run.cdiag", "--plain"],
     "plan": ["plan", "run.cdiag"],
+    "findings": ["findings", "run.cdiag"],
+    "findings as JSON": ["findings", "run.cdiag", "--json"],
     "ranks": ["ranks", "run.cdiag"],
     "diff": ["diff", "run.cdiag", "run.cdiag"],
     "coldstart": ["coldstart", "run.cdiag", "run.cdiag"],

@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 
 #: Page -> its generator and the arguments. In pages that people write, it generates what commands print.
 GENERATED = {
-    **{f"docs/{page}.md": [f"make_{page}.py"] for page in ("api", "glossary", "tables")},
+    **{f"docs/{page}.md": [f"make_{page}.py"] for page in ("api", "glossary", "schemas", "tables")},
     **{
         str(page.relative_to(ROOT)): ["make_outputs.py", page]
         for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))

@@ -23,6 +23,7 @@ COMMAND_LINES = {
     "run": [["FILE"], ["--save", "OUT", "FILE", "--flag"]],
     "live": [["FILE"], ["FILE", "--plain"], ["FILE", "--wait"]],
     "plan": [["FILE"], ["FILE", "--json"], ["FILE", "--patch"], ["FILE", "--code"], ["FILE", "--warmup", "OUT"]],
+    "findings": [["FILE"], ["FILE", "--json"]],
     "fix": [["FILE"]],
     "try": [["FILE"], ["--save", "OUT", "FILE"], ["--plan", "FILE", "script.py"]],
     "report": [["FILE", "-o", "OUT"]],

@@ -20,6 +20,7 @@ from ..causes.value_facts import index_facts
 from ..change import CodeChange, Settings, merge_fixes
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, get_severity, list_steps
+from ..fingerprints import find_program_file, name_findings
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
 from . import guards_on_numbers, guards_on_objects
@@ -195,17 +196,18 @@ MAX_DETAILS = 64
 # Findings
 
 
-@kept_after(find_causes)
+@kept_after(find_causes, find_program_file)
 def find_recompiles(evidence: Evidence) -> list[Finding]:
     """One finding per root cause, without side effects of others."""
     advised = [(cause, advise(cause)) for cause in find_causes(evidence)]
     effects = find_side_effects(advised)
     expected = [cause for cause, advice in advised if advice.is_expected]
-    return [
+    found = [
         _make_finding(cause, advice if advice.is_expected else _drop_useless(advice, cause, expected))
         for cause, advice in advised
         if id(cause) not in effects
     ]
+    return name_findings(evidence, found, "recompile")
 
 
 def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Advice:

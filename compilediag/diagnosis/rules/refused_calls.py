@@ -16,6 +16,7 @@ from ..causes.cause import Cause
 from ..causes.grouping import find_causes
 from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
 from ..finding import Finding, get_severity
+from ..fingerprints import name_findings
 from ..rule import Advice, Rule, describe_change, list_changes, report
 from .recompiles import advise
 
@@ -112,7 +113,8 @@ def find_refused_calls(evidence: Evidence) -> list[Finding]:
     rows = evidence.rows(RefusedCall)
     unchecked = [_report_unchecked(row) for row in rows if row.ran == "unchecked"]
     groups = group_by((row for row in rows if row.refused_by in _REFUSERS), lambda row: row.refused_by or "")
-    return [*unchecked, *(finding for name, found in groups.items() for finding in _report(evidence, name, found))]
+    found = [*unchecked, *(finding for name, found in groups.items() for finding in _report(evidence, name, found))]
+    return name_findings(evidence, found)
 
 
 def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]:

@@ -72,7 +72,7 @@ function readPlace(text) {
  * @returns {Place}
  */
 function readDashboardPlace(text) {
-  const finding = /^f-([0-9a-f]{6})$/.exec(text)?.[1];
+  const finding = /^f-([0-9a-f]{10})$/.exec(text)?.[1];
   const [from, to] = /^t=(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text)?.slice(1).map(Number) ?? [0, 0];
   return { finding, range: from < to ? [from, to] : undefined };
 }
