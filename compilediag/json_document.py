@@ -77,7 +77,7 @@ def make_schema(document: type[JsonDocument]) -> dict[str, Any]:
 
 def _make_object(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    fields = dataclasses.fields(cls)
     return {
         "description": " ".join((cls.__doc__ or "").split()),
         "type": "object",

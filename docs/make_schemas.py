@@ -11,6 +11,7 @@ from compilediag.json_document import JsonDocument, find_schema_file, make_schem
 from compilediag.views.findings_document import FindingsDocument
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (FindingsDocument,)
+#: Above the fields.
 INTRODUCTION = """# JSON documents
 
 What commands print with `--json`. Each document names its schema in `schema`. The JSON Schemas are in the package, in

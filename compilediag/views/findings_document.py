@@ -222,7 +222,7 @@ def _read_facts(data: SessionData, named: str) -> SessionValues:
     totals, collected = compute_totals(data), map_collected(data.rows(SourceStatus))
     compiles, recompiles = data.rows(Compile), data.rows(Recompile)
     has_compiles, has_recompiles = collected["compiles"], collected["recompiles"]
-    known = {
+    known: dict[str, Any] = {
         "torch": data.meta.get("torch_version"),
         "device": data.meta.get("device"),
         "wall_s": _round(totals["wall_s"]),

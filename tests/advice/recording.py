@@ -1,4 +1,4 @@
-"""Records programs under one watch, one after the other: `python -m tests.advice.recording OUT.cdiag BACKEND:FILE...`."""
+"""Records programs under one watch, one after the other: `python -m tests.advice.recording OUT BACKEND:FILE...`."""
 
 import contextlib
 import io
