@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from ..decode.guards.path import format_expression
 from ..events import Rows
@@ -55,24 +55,10 @@ class Deviations:
     fixed: Sequence[AcceptedCause]
 
 
-def group_causes(data: Rows, baseline: Baseline | None = None) -> dict[str, list[Finding]]:
-    """Fingerprint -> the findings of a session on that cause, the most expensive cause first. A cause that a baseline
-    has is named as there.
-    """
-    known = baseline or {}
-    rules = {cause.rule for cause in known.values()}
+def group_causes(data: Rows) -> dict[str, list[Finding]]:
+    """Fingerprint -> the findings of a session on that cause, the most expensive cause first."""
     findings = (finding for finding in diagnose(data) if finding.rule not in _OF_ONE_RUN)
-    return group_by(findings, lambda finding: _find_name(finding, known, rules))
-
-
-def _find_name(finding: Finding, known: Baseline, rules: Iterable[str]) -> str:
-    """The fingerprint in the baseline: which rule explains a guard can change with the number of its values, and a
-    cause that got worse is not a new one.
-    """
-    if finding.fingerprint in known or finding.source is None:
-        return finding.fingerprint
-    others = (replace(finding, rule=rule).fingerprint for rule in rules)
-    return next((name for name in others if name in known), finding.fingerprint)
+    return group_by(findings, lambda finding: finding.fingerprint)
 
 
 def count_occurrences(findings: Sequence[Finding]) -> int:
@@ -84,7 +70,7 @@ def compare_with_baseline(data: Rows, baseline: Baseline) -> Deviations:
     """Find the causes that a baseline does not have, those that occur more often than it accepts, and those that are
     gone.
     """
-    causes = group_causes(data, baseline)
+    causes = group_causes(data)
     again = [(cause, causes[name]) for name, cause in baseline.items() if name in causes]
     return Deviations(
         new=[findings for name, findings in causes.items() if name not in baseline],
@@ -102,7 +88,7 @@ def accept(data: Rows, earlier: Baseline | None = None) -> Baseline:
 
     An entry of the earlier one without a count stays without.
     """
-    made = [_make_entry(findings, (earlier or {}).get(name)) for name, findings in group_causes(data, earlier).items()]
+    made = [_make_entry(findings, (earlier or {}).get(name)) for name, findings in group_causes(data).items()]
     return {cause.fingerprint: cause for cause in made}
 
 

@@ -28,6 +28,7 @@ from ..events import (
 from ..events.words import describe_code, format_phase
 from ..formatting import format_function, format_line, format_milliseconds, format_op, format_place, format_seconds
 from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, sum_seconds
+from .fingerprints import name_findings
 from .rules import coverage
 from .rules.failures import find_failures
 from .rules.graph_breaks import find_graph_breaks
@@ -99,9 +100,10 @@ def find_changes(before: Rows, after: Rows) -> list[Change]:
 
 def _map_fingerprints(data: Rows) -> dict[int, str]:
     """Event id -> the fingerprint of the finding on its cause, as far as one is on this event."""
-    found = [*find_recompiles(data), *find_refused_calls(data), *find_graph_breaks(data), *find_failures(data)]
-    limits = [*find_limits(Evidence.of(data))]
-    return {number: one.fingerprint for one in reversed([*found, *limits]) for number in one.evidence}
+    evidence = Evidence.of(data)
+    found = [*find_recompiles(evidence), *find_refused_calls(evidence), *find_graph_breaks(evidence)]
+    named = name_findings(evidence, [*found, *find_failures(evidence), *find_limits(evidence)])
+    return {number: one.fingerprint for one in reversed(named) for number in one.evidence}
 
 
 def _name_cause(change: Change, before: dict[int, str], after: dict[int, str]) -> Change:

@@ -79,6 +79,13 @@ class Finding:
         """s that following the suggestion can save at most; 0.0 where every compiled version is needed."""
         return 0.0 if self.is_expected else max(self.seconds_lost, self.seconds_at_stake)
 
+    @property
+    def lines(self) -> tuple[tuple[str, int | None], ...]:
+        """The lines to look at: your line that made the guard, the one that calls into compiled code, the function."""
+        user, call = (self.user_file, self.user_line), (self.call_file, self.call_line)
+        places = (user, call, (self.file, self.line))
+        return tuple((file, line) for file, line in places if file)
+
     def _repr_html_(self) -> str:
         return to_html(Lines(*describe_finding(self)))
 

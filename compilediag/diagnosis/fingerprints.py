@@ -63,7 +63,7 @@ def _get_lines(finding: Finding) -> tuple[str, int, int, int, tuple[int, ...]]:
     return finding.file or finding.user_file or "", *lines, finding.evidence[:1]
 
 
-def name_file(file: str | None, program: str | None) -> str | None:
+def name_file(file: str | None, program: str | None = None) -> str | None:
     """The name of a file in a fingerprint; None for the program itself, be it a script or a cell."""
     if file is None or find_cell_number(file) is not None:
         return None

@@ -26,18 +26,10 @@ from ..events import (
     WarmupEnd,
     describe_column,
 )
-from ..formatting import (
-    format_change,
-    format_first_line,
-    format_function,
-    format_line,
-    format_op,
-    format_seconds,
-    get_basename,
-)
+from ..formatting import format_change, format_first_line, format_function, format_line, format_op, format_seconds
 from .evidence import Evidence, find_first, group_by, kept, kept_after, kept_of, sum_known
 from .finding import Finding
-from .fingerprints import make_fingerprint
+from .fingerprints import make_fingerprint, name_file
 from .rules.recompiles import find_recompiles
 from .rules.refused_calls import find_refused_calls
 from .variants import find_inputs
@@ -348,8 +340,7 @@ class _Explained:
 
 def make_incident_fingerprint(incident: Incident) -> str:
     """The fingerprint of an incident that no finding explains."""
-    file = get_basename(incident.file or "")
-    return make_fingerprint(f"after_warmup:{incident.kind}", incident.function, file)
+    return make_fingerprint(f"after_warmup:{incident.kind}", incident.function, name_file(incident.file))
 
 
 @kept_after(find_recompiles)

@@ -299,16 +299,10 @@ def _describe(finding: Finding, plan: Plan, keys: dict[int, str]) -> FindingValu
 
 
 def _find_line(finding: Finding, step: PlanStep | None) -> tuple[str | None, int | None]:
-    """The line to look at: where the plan changes something, your line that made the guard, the one that calls, or the
-    function.
-    """
-    places = (
-        (step.file, step.line) if step is not None else (None, None),
-        (finding.user_file, finding.user_line),
-        (finding.call_file, finding.call_line),
-        (finding.file, finding.line),
-    )
-    return next((place for place in places if place[0]), (None, None))
+    """The line to look at: where the plan changes something, or the first one of the finding."""
+    if step is not None and step.file:
+        return step.file, step.line
+    return next(iter(finding.lines), (None, None))
 
 
 def _is_proven(plan: Plan) -> bool:

@@ -47,15 +47,8 @@ def find_repository() -> Path:
 
 
 def find_review_place(finding: Finding, root: Path) -> ReviewPlace | None:
-    """The user's own line, the line that calls into compiled code, or the function, the first one whose file is in the
-    repository at `root`; None if all are somewhere else.
-    """
-    places = (
-        (finding.user_file, finding.user_line),
-        (finding.call_file, finding.call_line),
-        (finding.file, finding.line),
-    )
-    found = ((_find_in_repository(file, root), line) for file, line in places if file)
+    """The first of the finding's lines whose file is in the repository at `root`; None if all are somewhere else."""
+    found = ((_find_in_repository(file, root), line) for file, line in finding.lines)
     return next((ReviewPlace(file, line) for file, line in found if file is not None), None)
 
 
@@ -78,7 +71,7 @@ def write_annotations(data: Rows, broken: Sequence[Broken], baseline: Baseline |
     """
     errors = {finding.fingerprint: finding for limit in broken for finding in limit.findings}
     known = {*errors, *(baseline or ())}
-    others = [findings[0] for name, findings in group_causes(data, baseline).items() if name not in known]
+    others = [findings[0] for name, findings in group_causes(data).items() if name not in known]
     lines = [_annotate("error", finding, root) for finding in errors.values()]
     lines += [_write_command("error", limit.title, title="compilediag") for limit in broken if not limit.findings]
     warnings = [_annotate("warning", finding, root) for finding in others if not finding.is_expected]

@@ -78,10 +78,10 @@ def _is_operation(node: torch.fx.Node) -> bool:
 
 def run_script(path: str, backend: str, diagnose: bool) -> dict[str, Any]:
     """Run a script under a watch: what it computed, what torch compiled, and if asked what compilediag says of it."""
-    module, counting, output = make_main(path), CountingBackend(backend), io.StringIO()
-    with fresh_torch(counting), contextlib.redirect_stdout(output):
+    module, counting, output = _make_main(path), CountingBackend(backend), io.StringIO()
+    with _fresh_torch(counting), contextlib.redirect_stdout(output):
         with compilediag.watch(detail="full" if diagnose else "lean") as session:
-            error = execute(path, module)
+            error = _execute(path, module)
         found = _describe_run(session)
         if diagnose:
             found |= _describe_advice(session)
@@ -96,13 +96,13 @@ def run_script(path: str, backend: str, diagnose: bool) -> dict[str, Any]:
     }
 
 
-def make_main(path: str) -> types.ModuleType:
+def _make_main(path: str) -> types.ModuleType:
     module = types.ModuleType("__main__")
     module.__file__ = path
     return module
 
 
-def execute(path: str, module: types.ModuleType) -> str | None:
+def _execute(path: str, module: types.ModuleType) -> str | None:
     """Run the script as `__main__`; the text of the exception that ended it, or None."""
     with open(path) as file:
         source = file.read()
@@ -117,7 +117,7 @@ def execute(path: str, module: types.ModuleType) -> str | None:
 
 
 @contextlib.contextmanager
-def fresh_torch(backend: CountingBackend) -> Iterator[None]:
+def _fresh_torch(backend: CountingBackend) -> Iterator[None]:
     """No compiled code, default settings and modes; afterwards what the script set is undone."""
     configs = [(config, config.get_config_copy()) for config in CONFIGS]
     environment, threads = dict(os.environ), torch.get_num_threads()

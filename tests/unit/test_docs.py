@@ -15,6 +15,7 @@ DOCS = ROOT / "docs"
 #: Page -> its generator and the arguments. In pages that people write, it generates what commands print.
 GENERATED = {
     **{f"docs/{page}.md": [f"make_{page}.py"] for page in ("api", "glossary", "schemas", "tables")},
+    **{str(file.relative_to(ROOT)): ["make_schemas.py", file] for file in (ROOT / "compilediag" / "schemas").iterdir()},
     **{
         str(page.relative_to(ROOT)): ["make_outputs.py", page]
         for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))

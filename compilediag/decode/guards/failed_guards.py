@@ -147,7 +147,7 @@ def _find_comment(text: str) -> str:
 
 
 def _remove_comment(text: str, comments: set[str]) -> str:
-    return next((text.removesuffix(comment) for comment in comments if text.endswith(comment)), text)
+    return text.removesuffix(max((comment for comment in comments if text.endswith(comment)), key=len, default=""))
 
 
 def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard | None:

@@ -170,6 +170,8 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
         user_code=cause.user_code,
         **make_place_fields(get_place(first)),
         **make_call_fields(cause.call_site),
+        source=cause.source,
+        kind=cause.kind,
         places=cause.places,
         what_changed=what,
     )
