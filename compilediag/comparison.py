@@ -209,13 +209,13 @@ class ColdStartReport:
     """What `coldstart` found: `causes`, the most expensive first, each with its compiles and their seconds."""
 
     def __init__(self, good: Start, bad: Start):
-        self._seconds = good.seconds, bad.seconds
-        self._found: ColdStart = compare_starts(good, bad)
+        self.seconds = good.seconds, bad.seconds
+        self.found: ColdStart = compare_starts(good, bad)
 
     @property
     def causes(self) -> tuple[ColdCause, ...]:
         """Why graphs came from no cache, the most expensive cause first."""
-        return self._found.causes
+        return self.found.causes
 
     def __repr__(self) -> str:
         return f"<compilediag cold start: {format_amount(len(self.causes), 'cause')}>"
@@ -231,12 +231,12 @@ class ColdStartReport:
         return f"{to_text(self._describe())}\n"
 
     def _describe(self) -> Section:
-        (before, after), served = self._seconds, self._found.served
+        (before, after), served = self.seconds, self.found.served
         cold = sum(cause.graphs for cause in self.causes)
         took = f"compiling took {format_seconds(after)}"
         took += "" if before is None else f" instead of {format_seconds(before)}"
         graphs = f"{cold} of {format_amount(cold + served, 'graph')} came from no cache"
-        differs = "; ".join(self._found.environment)
+        differs = "; ".join(self.found.environment)
         return Section(
             Section(
                 Para(f"compilediag: {took}; {graphs if cold + served else NO_LOOKUPS}", strong=True),

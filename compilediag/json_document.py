@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,11 +38,13 @@ class JsonDocument:
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON has it: dataclasses are objects, tuples are lists."""
+    """A value as JSON has it: dataclasses are objects, tuples are lists, numbers that JSON lacks are null."""
     if dataclasses.is_dataclass(value):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -13,8 +13,30 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from compilediag.json_document import JsonDocument, find_schema_file
 from compilediag.views.findings_document import FindingsDocument
+from compilediag.views.json_documents import (
+    CheckDocument,
+    ColdStartDocument,
+    DiffDocument,
+    DoctorDocument,
+    FixDocument,
+    LiveDocument,
+    PlanDocument,
+    RanksDocument,
+    TrialDocument,
+)
 
-DOCUMENTS: tuple[type[JsonDocument], ...] = (FindingsDocument,)
+DOCUMENTS: tuple[type[JsonDocument], ...] = (
+    FindingsDocument,
+    PlanDocument,
+    FixDocument,
+    TrialDocument,
+    DiffDocument,
+    CheckDocument,
+    RanksDocument,
+    ColdStartDocument,
+    DoctorDocument,
+    LiveDocument,
+)
 #: Above the fields.
 INTRODUCTION = """# JSON documents
 
@@ -76,6 +98,8 @@ def make_type(hint: Any) -> dict[str, Any]:
         return join_types([make_type(arg) for arg in args])
     if origin is tuple and args[1:] == (...,):
         return {"type": "array", "items": make_type(args[0])}
+    if origin is tuple:
+        return {"type": "array", "items": join_types([make_type(arg) for arg in dict.fromkeys(args)])}
     if origin is dict:
         return {"type": "object", "additionalProperties": make_type(args[1])}
     return {} if hint is Any else make_object(hint)
@@ -83,6 +107,8 @@ def make_type(hint: Any) -> dict[str, Any]:
 
 def join_types(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """`{"type": ["string", "null"]}` for plain types; any of them otherwise."""
+    if len(parts) == 1:
+        return parts[0]
     if all(part.keys() == {"type"} for part in parts):
         return {"type": [part["type"] for part in parts]}
     return {"anyOf": parts}

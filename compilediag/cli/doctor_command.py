@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .output import add_json_argument, print_document
+
 #: What compilediag records with each torch, as listed in docs/torch_versions.md. `docs/make_torch_versions.py --run`
 #: writes it.
 FOUND = Path(__file__).with_name("torch_versions.json")
@@ -43,11 +45,15 @@ class DoctorCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--verbose", action="store_true", help="also list versions, sources and features")
+        add_json_argument(parser, "doctor/1")
 
     def run(self, args: argparse.Namespace) -> int:
         sources, problem = _probe_sources()
         available = sum(status == "available" for _, status, _ in sources)
         missing = list(_find_missing())
+        if args.json:
+            _print_document(sources, None if available else problem, missing)
+            return 0 if available else 1
         verdict = f"works: torch {_find_version('torch')}, {available} of {len(sources)} sources"
         print(f"compilediag {verdict if available else f'does not work: {problem}'}")
         for what, how in missing:
@@ -59,6 +65,22 @@ class DoctorCommand:
         elif available:
             print("details: compilediag doctor --verbose")
         return 0 if available else 1
+
+
+def _print_document(
+    sources: Sequence[tuple[str, str, str | None]], problem: str | None, missing: Sequence[tuple[str, str]]
+) -> None:
+    from compilediag.views.json_documents import DoctorDocument, MissingPart, SourceProbe
+
+    document = DoctorDocument(
+        works=problem is None,
+        problem=problem,
+        python=platform.python_version(),
+        packages={package: _find_version(package) for package in PACKAGES},
+        sources=tuple(SourceProbe(*one) for one in sources),
+        missing=tuple(MissingPart(*one) for one in missing),
+    )
+    print_document(document)
 
 
 def _find_version(package: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import os
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.logs.inputs import InputKind, check_input
 from compilediag.system.files import write_file
 
-from .output import print_text
+from .output import add_json_argument, print_document, print_text
 from .try_command import PROCESS, drop_dashes, read_count, read_seconds
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class FixCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--write", action="store_true", help="apply the proven patch to your files")
         parser.add_argument("--patch", metavar="FILE", help="write the patch to this file")
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        add_json_argument(parser, "fix/1")
         parser.add_argument("--fast", action="store_true", help="leave the proof with the script's own backend out")
         parser.add_argument(
             "--allow",
@@ -87,7 +86,9 @@ class FixCommand:
             result = _search(args, Path(temporary), command, job)
             patch = make_patch(result, folder) if result.holds else ""
             if args.json:
-                print(json.dumps(to_values(result, folder), indent=2))
+                from compilediag.views.json_documents import FixDocument
+
+                print_document(FixDocument(**to_values(result, folder)))
             else:
                 print_text(to_text(describe_fix(result, folder)))
         if args.patch and patch:

@@ -36,14 +36,14 @@ def without_commands(is_on: bool) -> Iterator[None]:
 
 
 def report_to_github(
-    session: Session, head: str, broken: Sequence[Broken], baseline: Baseline | None, fixed: str | None
+    session: Session, head: str, broken: Sequence[Broken], baseline: Baseline | None, fixed: str | None, annotate: bool
 ) -> None:
-    """Print the annotations, and add to the summary of the step, if there is a file for it."""
+    """Print the annotations if asked to, and add to the summary of the step, if there is a file for it."""
     from compilediag.system.files import open_private
     from compilediag.views.export import make_markdown
     from compilediag.views.review import find_repository, write_annotations, write_step_summary
 
-    for line in write_annotations(session.data, broken, baseline, find_repository()):
+    for line in write_annotations(session.data, broken, baseline, find_repository()) if annotate else ():
         print_text(line)
     file = os.environ.get("GITHUB_STEP_SUMMARY")
     if not file:

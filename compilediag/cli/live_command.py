@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
+from compilediag.json_document import JsonDocument
 
-from .output import print_text
+from .output import add_json_argument, print_text
 
 if TYPE_CHECKING:
     from compilediag.logs.folders import FollowedFiles
@@ -42,19 +45,20 @@ class LiveCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of ranks")
         parser.add_argument("--plain", action="store_true", help="print lines, also on a terminal")
+        add_json_argument(parser, "live/1, a line per change")
         parser.add_argument("--wait", action="store_true", help="wait until the job begins to record")
 
     def run(self, args: argparse.Namespace) -> int:
-        show_screen = sys.stdout.isatty() and not args.plain
+        show_screen = sys.stdout.isatty() and not (args.plain or args.json)
         if show_screen:
             _require_rich()
         try:
             data = _open(Path(args.session), args.wait)
-            job = _follow(data, args.session, show_screen)
+            job = _follow(data, args.session, show_screen, args.json)
         except KeyboardInterrupt:
             print("compilediag: stopped following; the job continues", file=sys.stderr)
             return INTERRUPTED
-        return _print_end(data, args.session, job)
+        return _print_end(data, args.session, job, sys.stderr if args.json else sys.stdout)
 
 
 def _require_rich() -> None:
@@ -91,7 +95,7 @@ def _open(path: Path, wait: bool) -> FollowedFiles:
             time.sleep(INTERVAL_S)
 
 
-def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
+def _follow(data: FollowedFiles, title: str, show_screen: bool, as_json: bool) -> JobStatus:
     """Show the job until it ends; its last state."""
     from compilediag.views.live_status import JobReader, LiveLines
 
@@ -101,6 +105,8 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
 
         with LiveScreen() as screen:
             return _repeat(reader, data, screen.show)
+    if as_json:
+        return _repeat(reader, data, _print_changes())
     lines = LiveLines()
 
     def print_lines(job: JobStatus) -> None:
@@ -120,11 +126,26 @@ def _repeat(reader: JobReader, data: FollowedFiles, show: Callable[[JobStatus], 
         time.sleep(INTERVAL_S)
 
 
-def _print_end(data: FollowedFiles, path: str, job: JobStatus) -> int:
+def _print_changes() -> Callable[[JobStatus], None]:
+    """Print each state of a job that differs from the one before as a line of JSON."""
+    from compilediag.views.json_documents import describe_job
+
+    last: list[JsonDocument] = []
+
+    def print_change(job: JobStatus) -> None:
+        document = describe_job(job)
+        if [replace(document, time_ns=0)] != last:
+            last[:] = [replace(document, time_ns=0)]
+            print(json.dumps(document.to_dict()), flush=True)
+
+    return print_change
+
+
+def _print_end(data: FollowedFiles, path: str, job: JobStatus, file: TextIO) -> int:
     """Print the summary, and the line that `compilediag run` ends with."""
     from compilediag.views.summary import format_closing_line, format_summary, suggest_commands
 
     killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
-    print(format_summary(data, suggest_commands(path)))
-    print_text(format_closing_line(data, path, ", ".join(killed) or None))
+    print(format_summary(data, suggest_commands(path)), file=file)
+    print_text(format_closing_line(data, path, ", ".join(killed) or None), file=file)
     return 1 if killed else 0

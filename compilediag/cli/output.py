@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from compilediag.document import escape_unprintable
+from compilediag.json_document import JsonDocument
 
 #: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
 CLOSED_PIPE = 141
@@ -28,16 +29,37 @@ _OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
 BUDGET = 8_000
 
 
-def add_document_arguments(parser: argparse.ArgumentParser) -> None:
+def add_json_argument(parser: argparse._ActionsContainer, schema: str) -> None:
+    """Add `--json`: the standard output is a document of this schema, and nothing else."""
+    parser.add_argument("--json", action="store_true", help=f"print JSON (compilediag.{schema}), and nothing else")
+
+
+def print_document(document: JsonDocument, file: TextIO | None = None) -> None:
+    """Print a document for other programs. It is ASCII, and has nothing that a terminal would obey."""
+    print(document.to_json(), file=file)
+
+
+def claim_output() -> TextIO:
+    """The standard output, for a document alone: what this process and its children print goes to the standard error
+    from here on.
+    """
+    try:
+        claimed = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # One of them is closed.
+        claimed = os.open(os.devnull, os.O_WRONLY)
+    return open(claimed, "w", encoding="utf-8")
+
+
+def add_findings_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what a command takes that prints findings."""
-    parser.add_argument("--json", action="store_true", help="print JSON (compilediag.findings/1), and nothing else")
+    add_json_argument(parser, "findings/1")
     parser.add_argument(
         "--budget",
         metavar="CHARS",
         type=_read_budget,
         help=f"most characters of the JSON: less important findings are left out (default: {BUDGET} with --json)",
     )
-    parser.add_argument("--after", metavar="FINGERPRINT", help="continue after this finding")
 
 
 def get_budget(args: argparse.Namespace) -> int | None:

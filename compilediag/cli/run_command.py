@@ -8,14 +8,21 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from compilediag.errors import CompilediagError
 from compilediag.logs.inputs import check_session_output
 from compilediag.system.child_processes import record_children
 from compilediag.system.program import announce_program
 
-from .output import drop_unwritten, print_text
+from .output import (
+    add_findings_arguments,
+    claim_output,
+    drop_unwritten,
+    get_budget,
+    print_document,
+    print_text,
+)
 from .python_program import execute, find_module, find_script
 
 if TYPE_CHECKING:
@@ -76,6 +83,7 @@ class RunCommand:
         )
         parser.add_argument("--redact", action="store_true", help="leave code, values and paths out of the report")
         parser.add_argument("--quiet", action="store_true", help="print neither the summary nor the last line")
+        add_findings_arguments(parser)
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
         parser.add_argument("script", metavar="SCRIPT", help="the script to run")
         parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
@@ -104,13 +112,16 @@ class RunCommand:
             keep_if_killed(session)
         record_children(args.save if in_folder else str(session.path), session.meta)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
-        atexit.register(_finish, session, args, os.getpid())
+        output = claim_output() if args.json else None
+        atexit.register(_finish, session, args, os.getpid(), output)
         execute(program, lambda error: _endings.append(type(error)))
         return 0
 
 
-def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
-    """Stop the watch, write the report, print the summary. Does nothing in a forked child."""
+def _finish(session: Session, args: argparse.Namespace, owner: int, output: TextIO | None) -> None:
+    """Stop the watch, write the report, print the summary, and the findings to `output`. Does nothing in a forked
+    child.
+    """
     if os.getpid() != owner:
         return
     from compilediag.watch import stop_all
@@ -133,8 +144,24 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
             _print_line(f"compilediag: wrote {args.report}")
         keep = f"{problem}; --save run.cdiag keeps it"
         _print_line(format_closing_line(session.data, where, _describe_ending(), keep))
+    if output is not None:
+        _print_findings(session, args, output)
     if any(issubclass(error, KeyboardInterrupt) for error in _endings):
         _end_by_interrupt()
+
+
+def _print_findings(session: Session, args: argparse.Namespace, output: TextIO) -> None:
+    """Print the findings as a document; of the ranks of a job, those of the first."""
+    from compilediag import sources
+    from compilediag.views.findings_document import make_findings_document
+
+    if sources.rank():
+        return
+    try:
+        print_document(make_findings_document(session.data, args.named, get_budget(args)), output)
+        output.flush()
+    except OSError:
+        drop_unwritten(output)
 
 
 def _keep(session: Session) -> str | None:

@@ -5,12 +5,12 @@ check, last.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from compilediag.system.program import RunningProgram, describe_command, read_pr
 from .command_parser import Command
 from .fix_command import FixCommand
 from .github_actions import is_github, report_to_github, without_commands
-from .output import add_document_arguments, get_budget, print_text, print_written
+from .output import add_findings_arguments, add_json_argument, get_budget, print_document, print_text, print_written
 from .try_command import drop_dashes
 
 #: What `load_any` opens.
@@ -52,7 +52,7 @@ class PlanCommand:
         form = parser.add_mutually_exclusive_group()
         form.add_argument("--code", action="store_true", help="print only the block of code to paste")
         form.add_argument("--patch", action="store_true", help="print a unified diff of your files")
-        form.add_argument("--json", action="store_true", help="print the plan as JSON")
+        add_json_argument(form, "plan/1")
         form.add_argument(
             "--warmup", metavar="OUT.py", help="write a script that compiles the same again and saves torch's caches"
         )
@@ -76,7 +76,9 @@ class PlanCommand:
                 return 1
             print(patch, end="")
         elif args.json:
-            print(json.dumps(plan.to_dict(), indent=2))
+            from compilediag.views.json_documents import PlanDocument
+
+            print_document(PlanDocument(**plan.to_dict()))
         else:
             print_text(plan.code() if args.code else str(plan))
         return 0
@@ -96,7 +98,8 @@ class FindingsCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
-        add_document_arguments(parser)
+        add_findings_arguments(parser)
+        parser.add_argument("--after", metavar="FINGERPRINT", help="continue after this finding")
         parser.add_argument("--only", metavar="FINGERPRINT", help="only this finding")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -106,7 +109,7 @@ class FindingsCommand:
         data = load_any(args.session).data
         document = make_findings_document(data, args.session, get_budget(args), args.after, args.only)
         if args.json:
-            print(document.to_json())
+            print_document(document)
         else:
             print_text(format_findings(data, document))
         return 0
@@ -146,11 +149,18 @@ class RanksCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session, a folder of them, or logs")
+        add_json_argument(parser, "ranks/1")
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.session import load_any
 
-        print_text(load_any(args.session).ranks().summary(), end="")
+        found = load_any(args.session).ranks()
+        if args.json:
+            from compilediag.views.json_documents import RanksDocument
+
+            print_document(RanksDocument(tuple(found.rows), tuple(found.divergences)))
+        else:
+            print_text(found.summary(), end="")
         return 0
 
 
@@ -166,12 +176,19 @@ class DiffCommand:
         parser.add_argument("before", metavar="BEFORE", help="a session or logs")
         parser.add_argument("after", metavar="AFTER", help="the session or logs to compare with it")
         parser.add_argument("--report", metavar="OUT.html", help="write the differences as one offline HTML file")
+        add_json_argument(parser, "diff/1")
 
     def run(self, args: argparse.Namespace) -> int:
         import compilediag as cd
 
         found = cd.diff(args.before, args.after)
-        print_text(found.summary(), end="")
+        if args.json:
+            from compilediag.views.json_documents import DiffDocument
+
+            totals, changes = tuple(found.totals()), tuple(found.changes)
+            print_document(DiffDocument(args.before, args.after, totals, changes, found.uncompared))
+        else:
+            print_text(found.summary(), end="")
         return print_written(found.report(args.report)) if args.report else 0
 
 
@@ -191,11 +208,19 @@ class ColdstartCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("good", metavar="GOOD", help="a session or logs; or a folder of Inductor's caches")
         parser.add_argument("bad", metavar="BAD", help="the session or logs of the start that compiled")
+        add_json_argument(parser, "coldstart/1")
 
     def run(self, args: argparse.Namespace) -> int:
         import compilediag as cd
 
-        print_text(cd.coldstart(args.good, args.bad).summary(), end="")
+        found = cd.coldstart(args.good, args.bad)
+        if args.json:
+            from compilediag.views.json_documents import ColdStartDocument, list_cold_causes
+
+            causes = list_cold_causes(found.causes)
+            print_document(ColdStartDocument(*found.seconds, found.found.served, found.found.environment, causes))
+        else:
+            print_text(found.summary(), end="")
         return 0
 
 
@@ -330,7 +355,8 @@ class IngestCommand:
 
 
 if TYPE_CHECKING:
-    from compilediag.diagnosis.baseline import Baseline
+    from compilediag.diagnosis.baseline import AcceptedCause, Baseline
+    from compilediag.diagnosis.gate import Broken
     from compilediag.session import Session
 
 
@@ -397,11 +423,12 @@ class CheckCommand:
             default=is_github(),
             help="annotate your lines and add to the step's summary (default: if GITHUB_ACTIONS is true)",
         )
+        add_json_argument(parser, "check/1")
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.comparison import read_baseline, read_earlier_baseline, write_baseline
         from compilediag.diagnosis.baseline import accept
-        from compilediag.diagnosis.gate import Limits, check, describe_fixed, explain_no_warmup
+        from compilediag.diagnosis.gate import Limits, check, explain_no_warmup, find_fixed, format_fixed
         from compilediag.logs.inputs import InputKind, check_input
         from compilediag.session import ingest, load_any
         from compilediag.views.totals import compute_totals, describe_totals
@@ -434,20 +461,21 @@ class CheckCommand:
             missing = explain_no_warmup(session.data, limits)
             if missing is not None and not code:
                 raise CompilediagError(f"{args.path}: {missing}")
-            fixed = describe_fixed(session.data, limits)
+            fixed = find_fixed(session.data, limits)
             if args.update:
                 limits = replace(limits, baseline=accept(session.data, earlier))
             broken = check(session.data, limits)
             totals = describe_totals(compute_totals(session.data))
             head = f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}"
-            with without_commands(args.github):
-                print(head)
-                for limit in broken:
-                    print_text(str(limit))
-                if fixed:
-                    print_text(fixed)
+            gone = format_fixed(fixed)
+            if args.json:
+                self._print_document(args.path, session, code if is_script else None, broken, fixed)
+            else:
+                with without_commands(args.github):
+                    for text in filter(None, (head, *map(str, broken), gone)):
+                        print_text(text)
             if args.github:
-                report_to_github(session, head, broken, limits.baseline, fixed)
+                report_to_github(session, head, broken, limits.baseline, gone, annotate=not args.json)
         if args.update and limits.baseline is not None:
             if code or broken:
                 print(f"compilediag: {args.baseline} was not written, because the check failed", file=sys.stderr)
@@ -455,6 +483,21 @@ class CheckCommand:
                 print_written(write_baseline(args.baseline, limits.baseline))
                 _print_missing_reasons(limits.baseline)
         return code or int(bool(broken))
+
+    def _print_document(
+        self,
+        path: str,
+        session: Session,
+        code: int | None,
+        broken: Sequence[Broken],
+        fixed: Sequence[AcceptedCause],
+    ) -> None:
+        from compilediag.views.findings_document import describe_session_values
+        from compilediag.views.json_documents import CheckDocument, list_broken_limits
+
+        values = describe_session_values(session.data, path)
+        passed = not (broken or code)
+        print_document(CheckDocument(passed, code, values, list_broken_limits(broken), tuple(fixed)))
 
     def _read_rest(self, args: argparse.Namespace) -> None:
         """Read the options and the logs that follow a session or a log."""
@@ -489,7 +532,7 @@ def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:
     replays = ["--replays"] if args.min_cudagraph_coverage is not None else []
     options = ["--quiet", *calls, *replays, "--save", os.fspath(file)]
     command = [sys.executable, "-m", "compilediag", "run", *options, args.path, *drop_dashes(args.args)]
-    code = subprocess.run(command).returncode
+    code = subprocess.run(command, stdout=sys.stderr.fileno() if args.json else None).returncode
     if not file.exists():
         raise CompilediagError(f"{args.path} was not run; see the messages above")
     return load(file), code if code >= 0 else 128 - code

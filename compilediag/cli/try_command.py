@@ -14,7 +14,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
-from .output import print_text
+from .output import add_json_argument, print_document, print_text
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
@@ -54,6 +54,7 @@ class TryCommand:
         parser.add_argument(
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
         )
+        add_json_argument(parser, "trial/1")
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
         parser.add_argument("script", metavar="SCRIPT", help="the script to run")
         parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
@@ -74,11 +75,21 @@ class TryCommand:
         except KeyboardInterrupt:
             print("compilediag: interrupted; nothing was compared", file=sys.stderr)
             return INTERRUPTED
+        holds = trial.is_clean if trial.outcome is None else trial.outcome.holds
+        if args.json:
+            _print_document(trial, holds)
+        elif trial.outcome is not None:
+            print(_format_trial(trial.plan, trial.outcome))
         if trial.outcome is None:
             print(f"compilediag: {args.script}: {trial.problem}", file=sys.stderr)
-            return 0 if trial.is_clean else 1
-        print(_format_trial(trial.plan, trial.outcome))
-        return 0 if trial.outcome.holds else 1
+        return 0 if holds else 1
+
+
+def _print_document(trial: ScriptTrial, holds: bool) -> None:
+    from compilediag.views.json_documents import PlanDocument, TrialDocument
+
+    plan = None if trial.plan is None else PlanDocument(**trial.plan.to_dict())
+    print_document(TrialDocument(holds, trial.problem, trial.outcome, plan))
 
 
 def read_count(text: str) -> int:

@@ -73,16 +73,21 @@ def name_file(file: str | None, program: str | None = None) -> str | None:
 
 @kept_after("meta", Compile)
 def find_program_file(evidence: Evidence) -> str | None:
-    """The name of the script that ran: as recorded, or in logs the file of the first call outside of all functions."""
+    """The name of the script that ran: as recorded, or in logs the file of the first call outside of all functions.
+
+    Logs leave out the frame that calls a compiled function. If there is no other one, the function is taken for one of
+    the script.
+    """
     program = read_program(evidence.meta)
     if program is not None:
         return get_basename(program.script) if program.script else f"{(program.module or '').rpartition('.')[2]}.py"
     own, stacks = read_own_code(evidence), evidence.stacks
-    frames = (
-        frame.file
+    frames = [
+        frame
         for row in evidence.rows(Compile)
         for frame in stacks.walk(row.stack)
-        if frame.function == "<module>" and frame.file is not None and own.is_own(frame.file)
-    )
-    found = find_first(frames)
+        if frame.file is not None and own.is_own(frame.file)
+    ]
+    outside = find_first(frame.file for frame in frames if frame.function == "<module>")
+    found = outside or find_first(frame.file for frame in frames)
     return None if found is None else get_basename(found)

@@ -28,7 +28,7 @@ from ..formatting import (
     format_share,
 )
 from . import diagnose
-from .baseline import Baseline, compare_with_baseline, count_occurrences
+from .baseline import AcceptedCause, Baseline, compare_with_baseline, count_occurrences
 from .evidence import get_place, group_by, sum_seconds
 from .finding import Finding
 from .incidents import Incident, count_incidents, find_incidents, find_warmup_ends, list_cold_compiles
@@ -284,11 +284,15 @@ def _describe_cause(findings: Sequence[Finding]) -> str:
     return f"{findings[0].fingerprint}: {findings[0].title}\n    {findings[0].suggestion}"
 
 
-def describe_fixed(data: Rows, limits: Limits) -> str | None:
-    """The accepted causes that are gone, as text; None if there are none. They break no limit."""
+def find_fixed(data: Rows, limits: Limits) -> Sequence[AcceptedCause]:
+    """The accepted causes that are gone. They break no limit."""
     if not limits.baseline or not data.rows(Compile) or any(_check_coverage(data, limits)):
-        return None
-    fixed = compare_with_baseline(data, limits.baseline).fixed
+        return ()
+    return compare_with_baseline(data, limits.baseline).fixed
+
+
+def format_fixed(fixed: Sequence[AcceptedCause]) -> str | None:
+    """The accepted causes that are gone, as text; None if there are none."""
     names = [" ".join(filter(None, (f"{one.fingerprint}:", one.rule, one.function, one.cause))) for one in fixed]
     return (
         _format_list(f"{format_amount(len(fixed), 'cause')} of the baseline did not occur:", names) if fixed else None

@@ -474,8 +474,8 @@ class Ranks:
     def __init__(self, data: Rows, is_live: bool = False):
         self._steps = find_steps(data)
         self.divergences = find_all_divergences(data, self._steps, is_live)
-        self._ranks = make_rank_rows(self._steps, self.divergences)
-        self._groups = make_rank_groups(group_ranks(data, self._steps), self._steps, self._ranks)
+        self.rows = make_rank_rows(self._steps, self.divergences)
+        self._groups = make_rank_groups(group_ranks(data, self._steps), self._steps, self.rows)
         self._graphs = make_graph_rows(self._steps, estimate_runtimes(data))
 
     @property
@@ -488,7 +488,7 @@ class Ranks:
         """One row per rank, the one that compiled longest first: rank, compiles, recompiles, graph_breaks, compile_s
         and behind_s (s), lookups (H hit, M miss, G guard miss, B bypass, - off, F failed), first_difference.
         """
-        return _make_frame(self._ranks, list_columns(RankRow))
+        return _make_frame(self.rows, list_columns(RankRow))
 
     @property
     def groups(self) -> pd.DataFrame:
@@ -532,7 +532,7 @@ class Ranks:
         return Section(
             Section(head, Items([[one.sentence] for one in self.divergences], "indented")),
             _list_first("Groups of ranks that compiled the same, the largest first:", map(_describe_group, groups)),
-            _list_first("Ranks, the one that compiled longest first:", map(_describe_rank, self._ranks)),
+            _list_first("Ranks, the one that compiled longest first:", map(_describe_rank, self.rows)),
             _list_first("Compiles, the slowest straggler first:", map(self._describe_graph, self._graphs)),
         )
 

@@ -207,7 +207,6 @@ def get_exit_code(result: FixResult) -> int:
 def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
     """The result as plain JSON values."""
     return {
-        "schema": "compilediag.fix/1",
         "headline": make_headline(result),
         "exit_code": get_exit_code(result),
         "problem": result.problem,

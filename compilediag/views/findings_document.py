@@ -134,7 +134,7 @@ def make_findings_document(
         document = FindingsDocument(
             verdict="costs" if can_improve else "incomplete" if gaps else "clean",
             incomplete=tuple(gaps),
-            session=_read_facts(data, named),
+            session=describe_session_values(data, named),
             findings=tuple(_select(rows, after, only)),
             omitted=OmittedFindings(0),
             next=tuple(_suggest(data, plan, named)),
@@ -218,7 +218,8 @@ def _explain_incomplete(data: SessionData) -> list[str]:
     return found
 
 
-def _read_facts(data: SessionData, named: str) -> SessionValues:
+def describe_session_values(data: SessionData, named: str) -> SessionValues:
+    """The session as a whole; `named` is the session as commands name it."""
     totals, collected = compute_totals(data), map_collected(data.rows(SourceStatus))
     compiles, recompiles = data.rows(Compile), data.rows(Recompile)
     has_compiles, has_recompiles = collected["compiles"], collected["recompiles"]

@@ -21,6 +21,7 @@ PRINTING = {
     "plan": ["plan", "run.cdiag"],
     "findings": ["findings", "run.cdiag"],
     "findings as JSON": ["findings", "run.cdiag", "--json"],
+    "live as JSON": ["live", "run.cdiag", "--json"],
     "ranks": ["ranks", "run.cdiag"],
     "diff": ["diff", "run.cdiag", "run.cdiag"],
     "coldstart": ["coldstart", "run.cdiag", "run.cdiag"],

@@ -21,14 +21,14 @@ from .tables_builder import compiled, sizes
 #: Command -> its arguments for a wrong FILE; GOOD is a session, OUT what would be written.
 COMMAND_LINES = {
     "run": [["FILE"], ["--save", "OUT", "FILE", "--flag"]],
-    "live": [["FILE"], ["FILE", "--plain"], ["FILE", "--wait"]],
+    "live": [["FILE"], ["FILE", "--plain"], ["FILE", "--json"], ["FILE", "--wait"]],
     "plan": [["FILE"], ["FILE", "--json"], ["FILE", "--patch"], ["FILE", "--code"], ["FILE", "--warmup", "OUT"]],
     "findings": [["FILE"], ["FILE", "--json"]],
     "fix": [["FILE"]],
     "try": [["FILE"], ["--save", "OUT", "FILE"], ["--plan", "FILE", "script.py"]],
     "report": [["FILE", "-o", "OUT"]],
     "ingest": [["FILE", "-o", "OUT"], ["LOG", "FILE", "-o", "OUT"], ["FILE", "-o", "OUT", "--strict", "-j", "2"]],
-    "ranks": [["FILE"]],
+    "ranks": [["FILE"], ["FILE", "--json"]],
     "coldstart": [["FILE", "GOOD"], ["GOOD", "FILE"]],
     "diff": [["FILE", "GOOD"], ["GOOD", "FILE", "--report", "OUT"], ["FILE", "FILE"]],
     "check": [

@@ -1,0 +1,40 @@
+"""With --json, a command that runs a script prints one document to the standard output, and nothing of the script."""
+
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from compilediag.json_document import find_schema_file
+
+SCRIPT = """import subprocess, sys
+import torch
+@torch.compile(backend="eager")
+def f(x, n):
+    return x * n
+for n in 2.5, 3.5, 4.5:
+    f(torch.ones(3), n)
+print("printed", flush=True)
+subprocess.run([sys.executable, "-c", "print('printed')"])
+"""
+#: Schema, arguments, exit code.
+COMMANDS = [
+    ("findings/1", ["run", "--quiet", "--json", "train.py"], 0),
+    ("check/1", ["check", "--max-recompiles", "9", "--json", "train.py"], 0),
+    ("trial/1", ["try", "--fast", "--runs", "1", "--json", "train.py"], 0),
+    ("fix/1", ["fix", "--fast", "--json", "train.py"], 0),
+]
+
+
+@pytest.mark.parametrize(("schema", "arguments", "code"), COMMANDS, ids=[schema for schema, *_ in COMMANDS])
+def test_the_output_is_one_document(schema, arguments, code, tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "compilediag", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    values = json.loads(done.stdout)
+    assert (values["schema"], done.returncode) == (f"compilediag.{schema}", code), done.stderr
+    jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
+    captured = 2 if schema in ("findings/1", "check/1") else 0
+    assert done.stderr.splitlines().count("printed") == captured

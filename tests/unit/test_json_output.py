@@ -1,0 +1,54 @@
+"""With --json, the standard output of a command is one document of its schema, and nothing else."""
+
+import json
+
+import jsonschema
+import pytest
+
+from compilediag.json_document import find_schema_file
+from tests.inside import keep, list_commands, main
+
+from .log_builder import GOLDEN
+from .session_builder import saved
+from .tables_builder import compiled, sizes
+
+#: Command -> the schema of its document and the arguments.
+PRINTED = {
+    "plan": ("plan/1", ["plan", "run.cdiag"]),
+    "findings": ("findings/1", ["findings", "run.cdiag"]),
+    "last": ("findings/1", ["last", "findings"]),
+    "ranks": ("ranks/1", ["ranks", "run.cdiag"]),
+    "diff": ("diff/1", ["diff", "run.cdiag", str(GOLDEN)]),
+    "diff with a page": ("diff/1", ["diff", "run.cdiag", str(GOLDEN), "--report", "diff.html"]),
+    "coldstart": ("coldstart/1", ["coldstart", "run.cdiag", str(GOLDEN)]),
+    "check": ("check/1", ["check", str(GOLDEN), "--max-recompiles", "99"]),
+    "check that fails": ("check/1", ["check", str(GOLDEN), "--max-recompiles", "0"]),
+    "doctor": ("doctor/1", ["doctor"]),
+    "live": ("live/1", ["live", "run.cdiag"]),
+}
+#: Commands that run a script (tests/live/test_json_output.py), or that write files.
+ELSEWHERE = {"run", "fix", "try", "report", "ingest", "export", "example"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    session = saved(tmp_path, compiled(), *sizes("4", "6", "9"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("COMPILEDIAG_HISTORY", raising=False)
+    keep(session)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_every_command_has_a_document_or_prints_none():
+    assert {one.partition(" ")[0] for one in PRINTED} | ELSEWHERE == {command.name for command in list_commands()}
+
+
+@pytest.mark.parametrize("github", [False, True], ids=["", "on GitHub"])
+@pytest.mark.parametrize("command", PRINTED)
+def test_the_output_is_one_document(command, github, folder, capsys, monkeypatch):
+    schema, arguments = PRINTED[command]
+    monkeypatch.setenv("GITHUB_ACTIONS", str(github).lower())
+    code = main([*arguments, "--json"])
+    values = json.loads(capsys.readouterr().out)
+    assert values["schema"] == f"compilediag.{schema}" and code == int("fails" in command)
+    jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
