@@ -54,6 +54,7 @@ def watch(
             only for the latest entry.
         replays: also count the replays of CUDA graphs, which adds 1 to 2 µs to each.
         calls: also count and time the calls of compiled functions, which adds 2 to 5 µs to each. Python 3.12 or later.
+            One check of each entry's guards is timed when the entry is made, with any Python.
         my_code: folders, files and names of modules that are your own code; findings name its lines. By default all
             code outside of torch, Python's standard library and installed packages.
         warmup_steps: so many calls of `step` are warm-up; the next one ends it, as `session.end_warmup` does.
@@ -138,7 +139,7 @@ def _start(
 ) -> Session:
     """Begin to record. Whatever ends this early, Ctrl-C included, nothing of it stays."""
     try:
-        on_request = (("replays", replays), ("calls", calls), ("tracing", tracing))
+        on_request = (("replays", replays), ("calls", calls), ("guard_checks", calls), ("tracing", tracing))
         asked_for = [name for name, is_asked in on_request if is_asked]
         warmup = WarmupOptions(warmup_steps, on_compile)
         told = (IncidentWarnings(), *((ConsoleLine(console == "always"),) if console else ()))

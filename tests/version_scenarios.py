@@ -412,6 +412,13 @@ SCENARIOS = (
         options={"calls": True},
     ),
     Scenario(
+        "guard_checks",
+        "one check of the guards of each entry, with warm caches",
+        lambda: sizes(4, 4),
+        lambda s: len(s.compiles) and (s.compiles["guard_check_us"] > 0).all(),
+        options={"calls": True},
+    ),
+    Scenario(
         "fx_graph_cache",
         "misses and hits of FxGraphCache",
         lambda: without_aot(compile_twice),

@@ -48,6 +48,9 @@ class FixCommand:
         parser.add_argument("--write", action="store_true", help="apply the proven patch to your files")
         parser.add_argument("--patch", metavar="FILE", help="write the patch to this file")
         add_json_argument(parser, "fix/1")
+        parser.add_argument(
+            "--guards", action="store_true", help="also look for guards that are cheaper to check at each call"
+        )
         parser.add_argument("--fast", action="store_true", help="leave the proof with the script's own backend out")
         parser.add_argument(
             "--allow",
@@ -109,7 +112,7 @@ def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job:
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise CompilediagError(f"--allow: there is no kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
     limits = SearchLimits(
-        args.max_runs, args.max_time, args.calls, args.seconds, kinds, not args.fast, args.until, args.jobs
+        args.max_runs, args.max_time, args.calls, args.seconds, kinds, not args.fast, args.until, args.jobs, args.guards
     )
     print(
         f"compilediag: {job.script} runs up to {args.max_runs} times; files that it writes, and what it sends, are "

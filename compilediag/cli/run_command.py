@@ -50,7 +50,11 @@ class RunCommand:
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
         )
         parser.add_argument("--replays", action="store_true", help="count the replays of each CUDA graph")
-        parser.add_argument("--calls", action="store_true", help="count calls of compiled code (Python 3.12 or later)")
+        parser.add_argument(
+            "--calls",
+            action="store_true",
+            help="count calls of compiled code (Python 3.12 or later), and time checks of guards",
+        )
         parser.add_argument("--tracing", action="store_true", help="time each function that Dynamo traces")
         parser.add_argument(
             "--my-code",

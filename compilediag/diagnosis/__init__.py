@@ -16,7 +16,7 @@ from .finding import SEVERITIES, Finding, make_rank_key
 from .fingerprints import find_program_file, name_findings
 from .rule import Rule
 from .rules.autotune import find_tuning_problems
-from .rules.break_even import CallTotals, break_even, find_entries_used_once, list_entries, sum_calls
+from .rules.break_even import CallTotals, break_even, find_entries_used_once, find_guard_costs, list_entries, sum_calls
 from .rules.caches import explain_miss, find_cache_problems
 from .rules.coverage import FEEDS, explain_gaps, find_gaps, find_missing_data, map_collected
 from .rules.cudagraphs import find_cudagraph_problems
@@ -66,6 +66,7 @@ def _find_problems(evidence: Evidence) -> list[Finding]:
         *find_refused_calls(evidence),
         *find_rank_problems(evidence),
         *find_entries_used_once(evidence),
+        *find_guard_costs(evidence),
         *find_unrolled_loops(evidence),
         *find_graph_breaks(evidence),
         *find_cache_problems(evidence),

@@ -144,6 +144,12 @@ class Compile(Event):
         "one evaluation of all guards, measured once by torch with cold caches: more than a call pays",
         unit="us",
     )
+    guard_check_us: float | None = column(
+        "float64",
+        "one check of all guards that holds, with warm caches, as a call pays it; NA unless calls=True, and in "
+        "TORCH_TRACE logs",
+        unit="us",
+    )
     graph_ops: int | None = column("Int64", "calls in the graph")
     graph_nodes: int | None = column("Int64", "nodes of the graph")
     graph_inputs: int | None = column("Int64", "inputs of the graph")
@@ -1101,7 +1107,7 @@ class RankMember(Event):
 #: 8: what looks the same as the expected object; symbols of guarded expressions.
 #: 9: steps and threads; the end of the warm-up.
 #: 10: what Dynamo took to trace each function; loops that are unrolled.
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,

@@ -15,10 +15,11 @@ from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.change import CallSite, Edit, Settings
 from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.rule import make_dynamic_fix
+from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags
 from ..diagnosis.rules.graph_breaks import find_remedy
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import Splice, parse_code, replace_argument, write_path
-from ..events import GraphBreak
+from ..events import Compile, GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
 from .code_moves import CODE_MOVES
@@ -57,6 +58,17 @@ class DynamicTrue:
                 yield bundle
             else:  # A library compiles.
                 yield (seen.change_settings(seen.open_causes[0], {"assume_static_by_default": False}),)
+
+
+class DictTags:
+    """What is below dicts of modules that have not changed is not checked again, if cheaper guards are wanted."""
+
+    kind = "settings"
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        is_wanted = any(row.guard_check_us for row in seen.evidence.rows(Compile))
+        if is_wanted and can_use_dict_tags(seen.evidence.meta):
+            yield (ProgramChange("settings", f"{DICT_TAGS} = True", (), ((DICT_TAGS, True),)),)
 
 
 class Isolate:
@@ -371,6 +383,7 @@ MOVES: tuple[Move, ...] = (
     TensorForNumber(),
     *CODE_MOVES,
     Isolate(),
+    DictTags(),
 )
 #: Those that are tried on the unchanged program before the best of them is built on.
 FIRST: tuple[Move, ...] = MOVES[:7]

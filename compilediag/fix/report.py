@@ -95,17 +95,25 @@ def _describe_counts(state: State) -> str:
     counts += [format_amount(state.run.graph_breaks, "graph break")] if state.run.graph_breaks else []
     counts += [f"{format_amount(state.run.largest, 'call')} in a graph"] if state.is_unrolled else []
     counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
+    counts += [f"{format_seconds(state.run.guards_us / 1e6)} for a check of all guards"] if state.has_guards else []
     return " and ".join(counts) or format_amount(state.run.limits, "limit")
 
 
 def _describe_change(before: State, after: State) -> str:
-    parts = [f"recompiles {before.run.recompiles} -> {after.run.recompiles}"]
+    parts = []
+    if before.run.recompiles or after.run.recompiles or not before.has_guards:
+        parts.append(f"recompiles {before.run.recompiles} -> {after.run.recompiles}")
     if before.run.graph_breaks or after.run.graph_breaks:
         parts.append(f"graph breaks {before.run.graph_breaks} -> {after.run.graph_breaks}")
     if before.is_unrolled:
         parts.append(f"calls in the largest graph {before.run.largest:,} -> {after.run.largest:,}")
     if before.run.uncached:
         parts.append(f"graphs that no cache keeps {before.run.uncached} -> {after.run.uncached}")
+    if before.has_guards:
+        parts.append(
+            f"a check of all guards {format_seconds(before.run.guards_us / 1e6)} -> "
+            f"{format_seconds(after.run.guards_us / 1e6)}"
+        )
     if before.run.limits:
         parts.append(f"limits reached {before.run.limits} -> {after.run.limits}")
     return ", ".join(parts)

@@ -38,6 +38,8 @@ _MORE_CALLS, _FEWEST_CALLS = 0.25, 20
 _LONGER, _MORE_S = 5.0, 60.0
 #: A graph that has no loop unrolled any more is so many times smaller.
 _SMALLER = 8
+#: Guards are cheaper if a check takes less than this share of what it took.
+_CHEAPER = 0.8
 #: States that are proven if the best one is refuted.
 _MOST_PROOFS = 3
 #: Runs that are kept for leaving out what is not needed.
@@ -52,6 +54,7 @@ class Score(NamedTuple):
     unrolled: int
     uncached: int
     recompiles: int
+    guards: int
     compiles: int
     failures: int
 
@@ -69,7 +72,8 @@ class Score(NamedTuple):
 @dataclass(frozen=True)
 class State:
     """The program with some changes, and the run that showed what it does, with its number. `objection` says why it is
-    rejected. `is_unrolled`: a graph has all steps of a loop.
+    rejected. `is_unrolled`: a graph has all steps of a loop. `has_guards`: cheaper guards are wanted, and these are as
+    expensive as before.
     """
 
     changes: tuple[ProgramChange, ...]
@@ -79,11 +83,12 @@ class State:
     number: int = 0
     objection: str | None = None
     is_unrolled: bool = False
+    has_guards: bool = False
 
     @property
     def score(self) -> Score:
         run = self.run
-        counts = (run.recompiles, run.compiles, run.failures)
+        counts = (run.recompiles, int(self.has_guards), run.compiles, run.failures)
         return Score(run.limits, run.graph_breaks, int(self.is_unrolled), run.uncached, *counts)
 
     @property
@@ -181,7 +186,8 @@ class FixResult:
 @dataclass(frozen=True)
 class SearchLimits:
     """How far a search goes: runs in all and at the same time, seconds, where a run ends (after so many calls or
-    seconds, or where an expression is true), and the kinds of changes that are allowed.
+    seconds, or where an expression is true), and the kinds of changes that are allowed. `with_guards`:
+    guards that are cheaper to check are an aim too.
     """
 
     max_runs: int = 25
@@ -192,6 +198,7 @@ class SearchLimits:
     with_proof: bool = True
     until: str | None = None
     jobs: int = 1
+    with_guards: bool = False
 
 
 class Search:
@@ -216,6 +223,7 @@ class Search:
             stop_after_s=limits.max_seconds,
             stop_until=limits.until,
             stops_when_quiet=is_open,
+            requests=("guard_checks",) if limits.with_guards else (),
         )
         self._limits = limits
         self._report = report
@@ -229,6 +237,8 @@ class Search:
         self._own: list[State] = []
         #: The calls in the largest graph of the unchanged program, if it has a loop unrolled.
         self._unrolled = 0
+        #: us of a check of each entry of the unchanged program, if cheaper guards are wanted.
+        self._guards_us = 0.0
         self.result = FixResult()
 
     def run(self) -> FixResult:
@@ -265,6 +275,9 @@ class Search:
         if "code" in self._limits.kinds and any(CompileStep().propose(seen)):
             self._unrolled = first.run.largest
             self.result.before = self.result.after = first = replace(first, is_unrolled=True)
+        if self._limits.with_guards and first.run.guards_us:
+            self._guards_us = first.run.guards_us
+            self.result.before = self.result.after = first = replace(first, has_guards=True)
         if not first.score.is_open:
             return False
         self._job = replace(self._job, stop_after=self._find_horizon(first), stop_after_s=None, stops_when_quiet=False)
@@ -326,7 +339,8 @@ class Search:
         lines = program.count_lines(changes) if program is not None else 0
         calls = read_calls(run.run.session) if run.run.exit_code is not None else None
         is_unrolled = run.largest * _SMALLER > self._unrolled > 0
-        return State(tuple(changes), run, calls, lines, number, is_unrolled=is_unrolled)
+        has_guards = run.guards_us > self._guards_us * _CHEAPER > 0
+        return State(tuple(changes), run, calls, lines, number, is_unrolled=is_unrolled, has_guards=has_guards)
 
     def _try(self, changes: Sequence[ProgramChange], what: str) -> State | None:
         """The program with some changes, judged; None if they cannot be applied, or there are no runs left."""

@@ -112,6 +112,7 @@ def _source_classes() -> list[type[Source]]:
     from .dynamo.calls import CompiledCalls
     from .dynamo.compiles import Compiles, DynamicDecisions, GraphBreaks, Phases
     from .dynamo.dynamo_cache import DynamoCache, Profiles
+    from .dynamo.guard_checks import GuardChecks
     from .dynamo.recompiles import Recompiles
     from .dynamo.refused_calls import Refusals
     from .dynamo.structured_trace import StructuredTrace
@@ -140,6 +141,7 @@ def _source_classes() -> list[type[Source]]:
         UserCaptures,
         Replays,
         CompiledCalls,
+        GuardChecks,
         DynamicDecisions,
         StructuredTrace,
         Tracing,

@@ -71,6 +71,7 @@ class ProgramJob:
     program's own. `observes`: keep what the outer calls into compiled code return, and end the program after
     `stop_after` of them, at the first one after `stop_after_s` seconds, before the first one where the expression
     `stop_until` is true in the function that calls, or when nothing was compiled for long.
+    `requests` names the sources that record on request only.
     """
 
     script: str
@@ -84,6 +85,7 @@ class ProgramJob:
     stop_after_s: float | None = None
     stop_until: str | None = None
     stops_when_quiet: bool = False
+    requests: tuple[str, ...] = ()
     settings: Settings = field(default_factory=dict)
     files: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     cells: tuple[CellJob, ...] = ()

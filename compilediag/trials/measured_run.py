@@ -28,7 +28,7 @@ class RunSummary:
     `compiles` counts the frames that were compiled, or tried, and `failures` the guards that failed. `functions` have
     compiled code: their names and files. `refused` counts the functions that torch failed or gave up to compile.
     `operations` are the calls in all graphs, and `largest` those in the largest one. `uncached` counts the graphs that
-    no cache keeps because they enter autocast.
+    no cache keeps because they enter autocast. `guards_us` is what one check of each entry takes, if it was asked for.
     """
 
     run: ProcessRun
@@ -43,6 +43,7 @@ class RunSummary:
     operations: int = 0
     largest: int = 0
     uncached: int = 0
+    guards_us: float = 0.0
 
 
 def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
@@ -69,6 +70,7 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         operations=sum(row.graph_ops or 0 for row in compiles),
         largest=max((row.graph_ops or 0 for row in compiles), default=0),
         uncached=run.uncached + sum(map(_is_bypassed, data.rows(CacheLookup))),
+        guards_us=sum(row.guard_check_us or 0.0 for row in compiles),
     )
 
 

@@ -132,7 +132,7 @@ def _run_job(job_file: str, prepare: Prepare) -> int:
             result.observe_calls(
                 StopRule(job["stop_after"], job["stop_after_s"], job["stop_until"], job["stops_when_quiet"])
             )
-        begin(os.path.join(job["folder"], "run.cdiag"), job["detail"], [])
+        begin(os.path.join(job["folder"], "run.cdiag"), job["detail"], job["requests"])
     except CompilediagError as error:
         result.note_problem(str(error))
         result.write()

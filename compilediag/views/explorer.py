@@ -322,7 +322,7 @@ class FunctionEntries:
                     **calls.describe(number, facts.seconds),
                     "time": to_ms(compile.time_ns) if compile else None,
                     "guard_count": compile.guard_count if compile else None,
-                    "guard_latency_us": compile.guard_latency_us if compile else None,
+                    "guard_check_us": compile.guard_check_us if compile else None,
                 }
             )
         return documents
@@ -750,9 +750,7 @@ def _format_entry(entry: EntryDocument, document: FunctionDocument) -> str:
         _format_origin(entry, document),
         format_seconds(entry["seconds"]) if entry["seconds"] is not None else None,
         f"{format_count(entry['guard_count'])} guards" if entry["guard_count"] is not None else None,
-        f"{format_seconds(entry['guard_latency_us'] / 1e6)} per check"
-        if entry["guard_latency_us"] is not None
-        else None,
+        f"{format_seconds(entry['guard_check_us'] / 1e6)} per check" if entry["guard_check_us"] is not None else None,
         _format_calls(entry),
         f"failed: {failed}" if failed else None,
     ]

@@ -530,7 +530,7 @@ class EntryDocument(TypedDict):
     break_even: int | None
     time: float | None
     guard_count: int | None
-    guard_latency_us: float | None
+    guard_check_us: float | None
 
 
 class RecompileDocument(TypedDict):

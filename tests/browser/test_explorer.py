@@ -62,7 +62,7 @@ def compiled(begin, frame, number, seconds=0.5, function="step", line=10):
     return event(
         Compile, 1000 * (number + 1), begin, compile_id=f"{frame}/{number}", function=function, line=line,
         file="/home/me/train.py", trigger="dynamo", outcome="ok", is_recompile=number > 0, duration_s=seconds,
-        guard_count=12, guard_latency_us=3.25,
+        guard_count=12, guard_check_us=3.25,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ class Originals:
         self.base = folder / "base.cdiag"
         if not self.base.exists():
             make_base(self.base)
-        self.golden = GOLDEN / "schema-10.cdiag"
+        self.golden = GOLDEN / "schema-11.cdiag"
         self.logs = sorted(log for log in GOLDEN.glob("*.log.gz") if log.stat().st_size < 100_000)
 
     @functools.cached_property

@@ -1,6 +1,7 @@
 """Counting calls on request: what is counted, that nothing else is touched, and that all is put back."""
 
 import collections
+import contextlib
 import os
 import sys
 import threading
@@ -459,7 +460,7 @@ def test_the_command_line_asks_for_it(program_server, tmp_path):
     done = program_server.run("-m", "compilediag", "run", "--calls", "--save", saved, script)
     assert done.returncode == 0, done.stderr
     session = cd.load(saved)
-    assert session.meta["asked_for"] == ["calls"]
+    assert session.meta["asked_for"] == ["calls", "guard_checks"]
     checked = program_server.run("-m", "compilediag", "check", "--no-silent-eager", script)
     assert checked.returncode == 1
     assert "train.py:4): it hit recompile_limit" in checked.stdout
@@ -469,3 +470,62 @@ def test_the_command_line_asks_for_it(program_server, tmp_path):
         assert calls(session, "eager") == {("f", "0/2"): 10}
         assert "hit recompile_limit (2): 10 calls ran eagerly since" in done.stderr
         assert "it hit recompile_limit: 10 calls ran eagerly since" in checked.stdout
+
+
+class Scaled(torch.nn.Module):
+    """A module with many guards: each layer has numbers of its own."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(layers))
+        self.scales = [1.0 + n for n in range(layers)]
+
+    def forward(self, x):
+        for layer, scale in zip(self.layers, self.scales, strict=True):
+            x = layer(x) * scale
+        return x
+
+
+@pytest.mark.parametrize("detail", ["lean", "full"])
+def test_one_check_of_the_guards_is_timed_with_the_calls_and_not_without(detail):
+    few, many = (torch.compile(Scaled(n), backend="eager") for n in (2, 20))
+    with torch.no_grad(), cd.watch(detail=detail, calls=True) as session:
+        results = [model(torch.ones(2, 4)) for model in (few, many)]
+    checks = session.compiles.set_index("guard_count").sort_index()["guard_check_us"]
+    assert len(results) == len(checks) == 2 and 0 < checks.iloc[0] < checks.iloc[1]
+    with torch.no_grad(), cd.watch(detail=detail) as session:
+        few(torch.ones(3, 4))
+    assert session.compiles["guard_check_us"].isna().all() and len(session.compiles) == 1
+
+
+def test_no_method_of_the_users_is_called_to_time_a_check():
+    called = collections.Counter()
+
+    class Named(dict):
+        def keys(self):
+            called["keys"] += 1
+            return super().keys()
+
+        def __contains__(self, key):
+            called["contains"] += 1
+            return super().__contains__(key)
+
+    def run(watch):
+        torch._dynamo.reset()
+        called.clear()
+        function = compiled(renamed(lambda x, names: x + names["k"], "look_up"))
+        with watch:
+            function(torch.ones(2), Named(k=1.0))
+        return dict(called)
+
+    assert run(cd.watch(calls=True)) == run(contextlib.nullcontext())
+
+
+@needs_monitoring
+def test_guards_that_take_much_of_each_call_are_a_finding():
+    model = torch.compile(Scaled(60), backend=lambda graph, inputs: lambda *args: (args[0],))
+    with torch.no_grad(), cd.watch(calls=True) as session:
+        for _ in range(20):
+            model(torch.ones(2, 4))
+    (found,) = [found for found in session.findings() if found.rule == "guard_cost"]
+    assert "self.layers" in found.details[0]

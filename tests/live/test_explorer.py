@@ -51,7 +51,7 @@ def test_values_over_time_and_what_failed_together(rows):
         "Fixing this guard alone would not have helped: self.step also failed in every entry that it failed in."
     )
     assert [entry["order"] for entry in found["entries"]] == [3, 2, 1]
-    assert all(entry["guard_latency_us"] > 0 and entry["seconds"] > 0 for entry in found["entries"])
+    assert all(entry["seconds"] > 0 for entry in found["entries"])
     assert [row["made"] for row in found["rows"]] == [1, 2]
 
 

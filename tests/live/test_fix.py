@@ -535,3 +535,35 @@ def test_runs_side_by_side_find_the_same_change(fix, script):
     one, several = (fix("--fast", "--jobs", jobs, "train.py") for jobs in ("1", "3"))
     assert several["patch"] == one["patch"] and several["left"] == one["left"]
     assert several["search"] == {**one["search"], **several["search"]}
+
+
+MANY_GUARDS = """
+import torch
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.scale = 1.5
+
+    def forward(self, x):
+        return self.linear(x) * self.scale
+
+torch.manual_seed(0)
+model = torch.compile(torch.nn.Sequential(*(Layer() for _ in range(40))), backend="eager")
+with torch.no_grad():
+    for _ in range(3):
+        y = model(torch.ones(2, 4))
+print(float(y.sum()))
+"""
+
+
+def test_cheaper_guards_are_proven_if_they_are_wanted(fix, script):
+    script(MANY_GUARDS)
+    found = fix("--guards", "train.py")
+    if sys.version_info < (3, 12):
+        assert found["changes"] == [], "what makes them cheaper is unsafe"
+    else:
+        assert found["is_proven"] and found["lines"] == 1
+        assert [change["kind"] for change in found["changes"]] == ["settings"]
+    assert fix("train.py")["changes"] == []

@@ -35,7 +35,7 @@ def make_base(file):
     """Write the session: small logs, the golden session, and rows of the tables that both lack."""
     cd.ingest(LOGS, file)
     store = Store.open(file, writable=True)
-    golden = cd.load(GOLDEN / "schema-10.cdiag").data
+    golden = cd.load(GOLDEN / "schema-11.cdiag").data
     store.append([replace(row, event_id=None) for kind in BY_TABLE.values() for row in golden.rows(kind)])
     store.append(_make_events())
     store.set_progress({4_194_305: {1: _make_state()}})

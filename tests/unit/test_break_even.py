@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from compilediag.diagnosis import break_even, diagnose, sum_calls
-from compilediag.events import Calls, Compile, RowList
-from tests.unit.tables_builder import SECOND, called, compiled, source, tables
+from compilediag.events import Artifact, Calls, Compile, RowList
+from tests.unit.session_builder import saved
+from tests.unit.tables_builder import SECOND, add_keys, called, compiled, source, tables
 
 COUNTING = source("calls", "active")
 
@@ -122,6 +123,68 @@ def test_totals_of_calls():
     found = sum_calls(tables(*events, COUNTING))
     assert (found.compiled_calls, found.eager_calls, found.used_once, found.used_once_s) == (6, 4, 1, 2.0)
     assert found.eager_s == pytest.approx(0.13)
+
+
+def manager(indent, source, cls):
+    return f"{indent}+- GuardManager: source={source}, accessed_by=A(), type=<class '{cls}'>, tag_safe=(True, False)"
+
+
+TREE = "\n".join(
+    [
+        "TREE_GUARD_MANAGER:",
+        "+- RootGuardManager",
+        "| +- GLOBAL_STATE: ___check_global_state()",
+        manager("| ", "L['self']", "m.Net"),
+        "| | +- TYPE_MATCH: ___check_type_id(L['self'], 94)",
+        manager("| | ", "L['self'].head", "m.Head"),
+        "| | | +- EQUALS_MATCH: L['self'].head.k == 2",
+        manager("| | ", "L['self'].body", "m.Body"),
+        manager("| | | ", "L['self'].body.a", "int"),
+        "| | | | +- EQUALS_MATCH: L['self'].body.a == 2",
+        "| | | +- EQUALS_MATCH: L['self'].body.b == 2",
+    ]
+)
+
+
+@pytest.fixture
+def guard_costs(session_of):
+    """Finds what guards cost: an entry is called 100 times, each for `each` s, with a check of `check_us`."""
+
+    def find(check_us, each, **versions):
+        made, calls = entry(1, guard_check_us=check_us, guard_count=939), called("compiled", 100, each=each)
+        facts = {"torch_version": "2.13.0", "python_version": "3.12.1", **versions}
+        return [found for found in session_of(made, calls, COUNTING, **facts).findings() if found.rule == "guard_cost"]
+
+    return find
+
+
+def test_guards_that_are_a_good_part_of_each_call_are_a_finding(guard_costs):
+    (found,) = guard_costs(100.0, 0.0004)
+    assert found.title == "forward (model.py:30): checking its 939 guards takes 100 µs of each call, 20 % of it"
+    assert (found.severity, found.seconds_lost) == ("low", 0.0)
+    assert [change.settings for change in found.changes] == [{"use_recursive_dict_tags_for_guards": True}]
+
+
+@pytest.mark.parametrize(("check_us", "each"), [(100.0, 0.004), (9.0, 0.0001), (None, 0.0001)])
+def test_guards_that_take_little_are_none(guard_costs, check_us, each):
+    assert guard_costs(check_us, each) == []
+
+
+@pytest.mark.parametrize("versions", [{"python_version": "3.11.7"}, {"torch_version": "2.11.0"}])
+def test_no_setting_is_proposed_where_it_is_unsafe_or_the_default(guard_costs, versions):
+    (found,) = guard_costs(100.0, 0.0004, **versions)
+    assert found.changes == ()
+
+
+def test_the_values_with_most_guards_are_named(tmp_path):
+    made, calls = entry(1, guard_check_us=100.0, guard_count=939), called("compiled", 100, each=0.0004)
+    tree = (Artifact(time_ns=SECOND, compile_id="0/1", name="dynamo_cpp_guards_str"), TREE)
+    session = saved(tmp_path, made, calls, (add_keys(tree[0]), tree[1]), COUNTING)
+    (found,) = [found for found in session.findings() if found.rule == "guard_cost"]
+    assert [detail.partition(" and ")[0] for detail in found.details] == [
+        "40 % of the guards are on self.body",
+        "20 % of the guards are on self.head",
+    ]
 
 
 def once(*events):

@@ -80,12 +80,12 @@ def test_entries_know_why_they_were_made_what_they_cost_and_their_turn(tmp_path)
     tree = (Artifact(**at(10.1, compile_id="0/0"), name="dynamo_cpp_guards_str"), "+- RootGuardManager")
     first = recompiled(1, {"0/0": [(K, "1", "2")]})
     second = recompiled(2, {"0/0": [(K, "1", "3")], "0/1": [(K, "2", "3")]})
-    found = document(tmp_path, compiled(0, guard_latency_us=3.5), backward, tree, *first, *second)
+    found = document(tmp_path, compiled(0, guard_check_us=3.5), backward, tree, *first, *second)
     entries = found["entries"]
     assert [entry["made_at"] for entry in entries] == [None, 0, 1]
     assert [entry["seconds"] for entry in entries] == [0.75, 0.5, 0.5]
     assert [entry["order"] for entry in entries] == [2, 3, 1], "the newest first, then as they were looked at"
-    assert entries[0]["guard_latency_us"] == 3.5 and entries[1]["guard_latency_us"] is None
+    assert entries[0]["guard_check_us"] == 3.5 and entries[1]["guard_check_us"] is None
     assert entries[0]["tree"] is not None and entries[1]["tree"] is None
     assert entries[0]["failed"] == [(0, 2, 2, "1")], "guard, recompiles, torch's last count, what it needs"
     assert entries[2]["failed"] == []

@@ -12,7 +12,7 @@ from compilediag.events import BY_TABLE
 from .session_builder import page_text
 from .tables_builder import compiled
 
-GOLDEN = Path(__file__).parents[1] / "golden/schema-10.cdiag"
+GOLDEN = Path(__file__).parents[1] / "golden/schema-11.cdiag"
 PACKAGES, PROJECT = "/home/user/compilediag/.venv/lib/python3.11/site-packages", "/home/user/compilediag/tests/golden"
 #: Where torch is, and where the user's code is.
 FOLDERS = [

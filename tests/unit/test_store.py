@@ -28,7 +28,7 @@ from tests.inside import Store
 from tests.unit.session_builder import META, SECOND, page_of, put, read_documented, recording, saved
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests/golden/schema-10.cdiag"
+GOLDEN = ROOT / "tests/golden/schema-11.cdiag"
 SESSIONS = [GOLDEN, *sorted((ROOT / "notebooks/data").glob("*.cdiag"))]
 
 HOSTILE = {

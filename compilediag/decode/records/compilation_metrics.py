@@ -90,6 +90,7 @@ def make_compile(
         triton_s=_read_seconds(metrics, "triton_compile_time_us"),
         guard_count=metrics.get("guard_count"),
         guard_latency_us=metrics.get("guard_latency_us"),
+        guard_check_us=known.get("guard_check_us") if forward else None,
         graph_ops=known.get("graph_ops", metrics.get("graph_op_count")),
         graph_nodes=metrics.get("graph_node_count"),
         graph_inputs=metrics.get("graph_input_count"),

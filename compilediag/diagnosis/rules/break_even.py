@@ -1,15 +1,24 @@
-"""Compiled entries: what each cost, how often it was called since, and whether that has paid for its compile."""
+"""Compiled entries: what each cost, how often it was called since, whether that has paid for its compile, and what the
+calls pay for their guards.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...events import Calls, Compile, Rows, SourceStatus
-from ...formatting import format_amount, format_seconds
+from ...decode.guards.guard_text import ObjectNames, parse_tree_line, split_tree
+from ...decode.records.record_kinds import GUARD_TREE
+from ...events import Artifact, Calls, Compile, Rows, SourceStatus
+from ...formatting import format_amount, format_seconds, format_share
+from ..causes.value_facts import read_version
+from ..change import CodeChange
 from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, kept_after, kept_of, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
@@ -31,7 +40,30 @@ USED_ONCE = Rule(
     cause="entries that are called once",
     headline="Entries that were called once took {seconds} of {session}",
 )
-RULES = (USED_ONCE,)
+#: Guards that are a good part of each call. What the calls of a function spend less on is not worth a change.
+GUARD_COST = Rule(
+    "guard_cost",
+    title="{function}: checking its {guards} takes {check} of each call, {share} of it",
+    action="A call checks them before it runs compiled code.{setting} Guards that are left out, with "
+    "skip_guard_eval_unsafe or a guard_filter_fn, are unsafe: a value that changes then gives wrong results, silently.",
+    severity="low",
+    docs="recompiles",
+)
+RULES = (USED_ONCE, GUARD_COST)
+#: The share of a call, and its us, from which on its guards are reported.
+GUARDS_SHARE, GUARDS_US = 0.05, 10.0
+#: What is below dicts of modules that have not changed is not checked again. torch 2.13 turned this off, because before
+#: Python 3.12 it reads dicts that may be freed (pytorch/pytorch pull requests 188101 and 188103).
+DICT_TAGS, DICT_TAGS_OFF_SINCE, DICT_TAGS_PYTHON = "use_recursive_dict_tags_for_guards", (2, 13), (3, 12)
+_TRY_TAGS = (
+    f" torch._dynamo.config.{DICT_TAGS} = True keeps all of them, and passes over what is below dicts of modules that "
+    "have not changed since the last check; torch has this off because it is safe from Python 3.12 on only. "
+    "compilediag fix --guards measures whether it helps."
+)
+#: A value that has so much of all guards below it is not named: its parts are. So many of them are.
+_MOST_OF, _SHOWN_PARTS = 0.9, 3
+#: Layers of one list count together.
+_INDEX = re.compile(r"\[\d+\]")
 
 K = TypeVar("K", bound=Hashable)
 #: rank, pid, function, file and line: a function in one process.
@@ -277,3 +309,84 @@ def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
     # No seconds: where they are recompiles, the finding on their cause has these already.
     severity = get_severity(paid_s, 1, "medium")
     return report(USED_ONCE, (entry.compile for entry in entries), facts, severity=severity, places=(place,))
+
+
+@kept_of(Calls)
+def find_guard_costs(evidence: Evidence) -> list[Finding]:
+    """Functions whose calls spend much on checking guards; none if calls were not counted and timed.
+
+    An entry's check is what its own calls pay. What they pay for the entries that are tried before it is not known.
+    """
+    groups = group_by(
+        (entry for entry in list_entries(evidence) if entry.compile.guard_check_us is not None),
+        lambda entry: entry.place,
+    )
+    return [found for entries in groups.values() if (found := _report_guards(evidence, entries)) is not None]
+
+
+def _report_guards(evidence: Evidence, entries: Sequence[CompiledEntry]) -> Finding | None:
+    timed = [(entry, entry.worth) for entry in entries if entry.worth is not None and entry.worth.mean_s is not None]
+    calls = sum(worth.calls for _, worth in timed)
+    checks_s = sum(worth.calls * (entry.compile.guard_check_us or 0.0) / 1e6 for entry, worth in timed)
+    runs_s = sum(worth.calls * (worth.mean_s or 0.0) for _, worth in timed)
+    if not calls or checks_s / calls * 1e6 < GUARDS_US or checks_s < GUARDS_SHARE * (checks_s + runs_s):
+        return None
+    most, _ = max(timed, key=lambda pair: pair[1].calls)
+    is_known = can_use_dict_tags(evidence.meta)
+    facts = {
+        "guards": format_amount(most.compile.guard_count or 0, "guard"),
+        "check": format_seconds(checks_s / calls),
+        "share": format_share(checks_s / (checks_s + runs_s)),
+        "setting": _TRY_TAGS if is_known else "",
+    }
+    parts = find_guarded_parts(_read_guard_tree(evidence, most.compile.compile_key))
+    return report(
+        GUARD_COST,
+        (entry.compile for entry, _ in timed),
+        facts,
+        details=tuple(f"{format_share(share)} of the guards are on {name} and what is in it" for name, share in parts),
+        changes=(CodeChange(settings={DICT_TAGS: True}),) if is_known else (),
+    )
+
+
+def can_use_dict_tags(meta: Mapping[str, Any]) -> bool:
+    """True if guards can pass over unchanged dicts of modules, and do not by default."""
+    torch, python = (read_version(meta.get(name)) for name in ("torch_version", "python_version"))
+    return torch >= DICT_TAGS_OFF_SINCE and python >= DICT_TAGS_PYTHON
+
+
+def _read_guard_tree(evidence: Evidence, compile_key: str | None) -> str:
+    """The guards of an entry as torch prints them; "" if the text was not kept."""
+    found = (row for row in evidence.rows(Artifact) if row.name == GUARD_TREE and row.compile_key == compile_key)
+    row = next(found, None)
+    if row is None or row.event_id is None or evidence.artifact is None:
+        return ""
+    try:
+        return evidence.artifact(row.event_id)
+    except KeyError:
+        return ""  # The text is damaged.
+
+
+def find_guarded_parts(tree: str) -> list[tuple[str, float]]:
+    """The values with the most guards on them and on what is in them, largest first, with their share of all guards.
+
+    A value that holds nearly all guards, such as a model, is passed over for its parts.
+    """
+    around: list[tuple[int, str]] = []
+    below: dict[str, Counter[str]] = defaultdict(Counter)
+    guards, names = 0, ObjectNames()
+    for line in map(partial(parse_tree_line, names=names), split_tree(tree)):
+        around = [(depth, name) for depth, name in around if depth < line.depth]
+        if line.what.endswith("GuardManager"):
+            around.append((line.depth, line.description.partition(": ")[0]))
+            continue
+        guards += 1
+        for parent, name in itertools.pairwise(dict.fromkeys(name for _, name in around)):
+            below[parent][name] += 1
+    parts = below[""].most_common()
+    while parts and below[parts[0][0]] and parts[0][1] > _MOST_OF * sum(count for _, count in parts):
+        parts = below[parts[0][0]].most_common()
+    alike: Counter[str] = Counter()
+    for name, count in parts:
+        alike[_INDEX.sub("[*]", name)] += count
+    return [(name, count / guards) for name, count in alike.most_common(_SHOWN_PARTS)]

@@ -305,12 +305,17 @@ def compiled_codes() -> list[types.CodeType]:
     return [code for reference in list(tracker.seen) if (code := reference()) is not None]
 
 
-def converted_code(depth: int = 8) -> types.CodeType | None:
-    """The code object of the frame whose conversion has just begun in this thread; None if it is not found."""
+def converted_frame(depth: int = 8) -> Any:
+    """The frame whose conversion has just begun in this thread; None if it is not found."""
     for frame in caller_frames(depth):
         if is_frame_of(frame, CONVERT, "__call__"):
-            return getattr(frame.f_locals.get("frame"), "f_code", None)
+            return frame.f_locals.get("frame")
     return None
+
+
+def converted_code(depth: int = 8) -> types.CodeType | None:
+    """The code object of `converted_frame`."""
+    return getattr(converted_frame(depth), "f_code", None)
 
 
 def entry_guards(check: Any) -> Any:

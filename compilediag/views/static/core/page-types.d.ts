@@ -595,7 +595,7 @@ interface EntryDocument {
   break_even: number | null;
   time: number | null;
   guard_count: number | null;
-  guard_latency_us: number | null;
+  guard_check_us: number | null;
 }
 
 /** How often a guard failed in an entry: at so many recompiles, and torch's own last count. */
@@ -686,6 +686,7 @@ interface CompilesRow {
   triton_s: number | null;
   guard_count: number | null;
   guard_latency_us: number | null;
+  guard_check_us: number | null;
   graph_ops: number | null;
   graph_nodes: number | null;
   graph_inputs: number | null;

@@ -50,7 +50,7 @@ export function CompileTime({ get, start }) {
   const parts = PARTS.filter(([key]) => get(key) !== null);
   const facts = [
     ...FACTS.map(([key, label]) => [label, formatFact(get(key))]),
-    ["one check of all guards", whenKnown(get("guard_latency_us"), formatMicroseconds)],
+    ["one check of all guards", whenKnown(get("guard_check_us"), formatMicroseconds)],
     ["failed at", formatPlace(get("user_file"), get("user_line"))],
   ];
   return html`

@@ -71,8 +71,8 @@ function Entries({ context }) {
   const entries = [...found.entries].sort((a, b) => orderOf(a) - orderOf(b) || (b.time ?? 0) - (a.time ?? 0));
   const calls = callColumns(found);
   const callHeads = calls.map(([head]) => head);
-  const heads = ["position", "entry", "compiled at", "reason", "cost", "guard check", "tree", ...callHeads, "failed here"];
-  const numeric = new Set([0, 4, 5, 6, ...calls.map((_, at) => 7 + at)]);
+  const heads = ["position", "entry", "compiled at", "reason", "cost", "tree", ...callHeads, "failed here"];
+  const numeric = new Set([0, 4, 5, ...calls.map((_, at) => 6 + at)]);
   const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
   const note = `Positions are those of the last recompile: a hit moves its entry to the front. ${describeCalls(found)}${omitted}`;
   return html`
@@ -84,7 +84,6 @@ function Entries({ context }) {
           entry.time === null ? "before the watch" : html`<${At} ms=${entry.time} start=${context.start} />`,
           html`<${Reason} found=${found} entry=${entry} />`,
           formatSeconds(entry.seconds),
-          formatMicroseconds(entry.guard_latency_us),
           html`<${TreeLink} context=${context} entry=${entry} />`,
           ...calls.map(([, writeCell]) => writeCell(entry)),
           listFailures(found, entry),
@@ -106,6 +105,7 @@ function callColumns({ eager }) {
   const columns = [
     ["calls", (entry) => formatCount(entry.calls)],
     ["one call", (entry) => formatSeconds(entry.mean_s)],
+    ["guard check", (entry) => formatMicroseconds(entry.guard_check_us)],
   ];
   if (eager.mean_s === null) return columns;
   return [
@@ -118,7 +118,7 @@ function callColumns({ eager }) {
 /** @param {FunctionDocument} found */
 function describeCalls({ eager }) {
   if (eager === null) return "Calls were not counted; watch(calls=True) counts them on Python 3.12 or later.";
-  const means = "Calls: while this was watched. One call: time on the host, without the first call.";
+  const means = "Calls: while this was watched. One call: time on the host, without the first call. Guard check: what each call pays before it.";
   if (eager.mean_s === null) return means;
   return `${means} Saved, break-even calls: compared with an eager call, ${formatSeconds(eager.mean_s)}.`;
 }

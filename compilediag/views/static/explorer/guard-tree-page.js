@@ -25,7 +25,7 @@ export function GuardTreePage({ context, tree: id, other: otherId }) {
   const entry = found.entries.find((candidate) => candidate.tree === id);
   const facts = joinKnown(
     whenKnown(entry?.guard_count, (count) => formatAmount(count, "guard")),
-    whenKnown(entry?.guard_latency_us, (us) => `${formatMicroseconds(us)} for one check of all, measured once by torch`),
+    whenKnown(entry?.guard_check_us, (us) => `${formatMicroseconds(us)} for one check of all`),
     whenKnown(entry?.seconds, (seconds) => `compiled in ${formatSeconds(seconds)}`),
   );
   const head = html`<${PageHead} context=${context} title=${`Guards of entry ${entry?.compile_id ?? "?"}`}>${facts}<//>`;
