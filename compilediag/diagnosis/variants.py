@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..events import Artifact, CacheLookup, Compile, Rows
+from ..events import Artifact, CacheLookup, Compile, Rows, SymbolicShape
 from ..formatting import format_line, get_basename
 from .evidence import Evidence, group_by, kept
 from .rules.break_even import MADE
@@ -16,6 +16,7 @@ GRAPH = "dynamo_output_graph"
 _INPUT = re.compile(r"\b(L_\w+?)_?: \"([^\"]+)\"")
 #: Between the sizes and the strides of a type, and the strides.
 _STRIDES = re.compile(r"(?<=\])\[[^\]]*\]")
+_SYMBOL = re.compile(r"\bs\d+\b")
 _PARAMETER = re.compile(r"_(?:parameters|buffers)_")
 SHOWN_INPUTS = 8
 #: Characters of a graph in which its inputs are looked for.
@@ -109,16 +110,25 @@ def list_inputs(data: Rows) -> dict[tuple[str, str, int], list[str]]:
 
 @kept
 def find_inputs(evidence: Evidence) -> Mapping[str | None, str]:
-    """Compile key -> the tensors that its graph takes: `x: f32[4, 16], y: i64[4]`."""
+    """Compile key -> the tensors that its graph takes: `x: f32[4, 16], y: i64[4]`. A dynamic size has the value that it
+    had in the call that compiled.
+    """
     texts: dict[str | None, str] = {}  # Several compiles can have the same graph.
     found: dict[str | None, str] = {}
+    shapes = evidence.by_compile(SymbolicShape)
     for row in evidence.rows(Artifact):
         if row.name != GRAPH or not row.digest or row.event_id is None or row.compile_key is None:
             continue
         if row.digest not in texts:
             texts[row.digest] = _list_inputs(_read_head(evidence, row.event_id))
-        found[row.compile_key] = texts[row.digest]
+        found[row.compile_key] = _name_sizes(texts[row.digest], shapes.get(row.compile_key, ()))
     return found
+
+
+def _name_sizes(inputs: str, shapes: Iterable[SymbolicShape]) -> str:
+    """The inputs with the values of torch's symbols."""
+    values = {shape.symbol: shape.value for shape in shapes if shape.action == "created"}
+    return _SYMBOL.sub(lambda name: values.get(name[0]) or name[0], inputs)
 
 
 def _read_head(evidence: Evidence, event_id: int) -> str:

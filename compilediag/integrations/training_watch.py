@@ -10,8 +10,10 @@ import atexit
 import functools
 import logging
 import os
+import shutil
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,12 +82,13 @@ class TrainingWatch:
         show_plan: bool,
         warmup_steps: int | None = None,
         on_compile: str = "count",
+        attach: bool = False,
     ):
         self.session: Session | None = None
         self._path = None if path is None else os.fspath(path)
         self._report = None if report is None else Path(report)
         self._options: dict[str, Any] = {"detail": detail, "warmup_steps": warmup_steps, "on_compile": on_compile}
-        self._show_plan = show_plan
+        self._show_plan, self._attach = show_plan, attach
         self._is_first = True
         self._is_running = False
 
@@ -128,12 +131,49 @@ class TrainingWatch:
         if self._report is not None:
             self._report.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             session.report(self._report)
+        if self._attach:
+            self._attach_results(session)
         if not self._show_plan or sys.stderr is None:
             return
         plan = session.plan()
         text = f"{plan}\n" if plan.steps else ""
         line = format_closing_line(session.data, path, keep="path='run.cdiag' keeps it")
         print(escape_unprintable(f"{text}{line}", sys.stderr.encoding), file=sys.stderr)
+
+    @log_errors
+    def _attach_results(self, session: Session) -> None:
+        with tempfile.TemporaryDirectory(prefix="compilediag-", ignore_cleanup_errors=True) as folder:
+            saved, report = Path(folder, "run.cdiag"), Path(folder, "run.html")
+            session.save(saved)
+            if self._report is not None:
+                shutil.copyfile(self._report, report)
+            else:
+                session.report(report)
+            for tracker in (attach_to_wandb, attach_to_mlflow):
+                tracker((report, saved))
+
+
+@log_errors
+def attach_to_wandb(files: Iterable[Path]) -> None:
+    """Add files to the run of Weights & Biases that the program began, as one artifact; nothing without a run."""
+    wandb = sys.modules.get("wandb")
+    run = getattr(wandb, "run", None)
+    if wandb is None or run is None:
+        return
+    artifact = wandb.Artifact(f"compilediag-{run.id}", type="compilediag")
+    for file in files:
+        artifact.add_file(str(file))
+    run.log_artifact(artifact)
+
+
+@log_errors
+def attach_to_mlflow(files: Iterable[Path]) -> None:
+    """Add files to the active run of MLflow, in the folder `compilediag`; nothing without a run."""
+    mlflow = sys.modules.get("mlflow")
+    if mlflow is None or mlflow.active_run() is None:
+        return
+    for file in files:
+        mlflow.log_artifact(str(file), "compilediag")
 
 
 class TrainingHooks:
@@ -147,9 +187,10 @@ class TrainingHooks:
         show_plan: bool = True,
         warmup_steps: int | None = None,
         on_compile: str = "count",
+        attach: bool = False,
     ):
         super().__init__()
-        self._watch = TrainingWatch(path, report, detail, show_plan, warmup_steps, on_compile)
+        self._watch = TrainingWatch(path, report, detail, show_plan, warmup_steps, on_compile, attach)
 
     @property
     def session(self) -> Session | None:
@@ -175,6 +216,8 @@ class LightningHooks(TrainingHooks):
         show_plan: rank zero prints the plan to stderr at the end.
         warmup_steps: after so many steps, nothing should compile.
         on_compile: "count", "warn" or "raise", if something compiles after these steps.
+        attach: at the end, rank zero adds the report and the session to the run of Weights & Biases and of MLflow that
+            the program began.
     """
 
     _batches = 0
@@ -233,6 +276,8 @@ class TransformersHooks(TrainingHooks):
         show_plan: rank zero prints the plan to stderr at the end.
         warmup_steps: after so many steps, nothing should compile.
         on_compile: "count", "warn" or "raise", if something compiles after these steps.
+        attach: at the end, rank zero adds the report and the session to the run of Weights & Biases and of MLflow that
+            the program began.
     """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

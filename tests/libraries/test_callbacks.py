@@ -57,6 +57,18 @@ def test_transformers_logs_report_and_plan(tmp_path):
     assert str(session.plan()) in errors and errors.rstrip().endswith(f"compilediag plan {session.path}")
 
 
+def test_report_and_session_are_attached_to_the_runs_of_trackers(tmp_path):
+    need("transformers", "accelerate", "wandb", "mlflow")
+    _, errors = train("transformers_training.py", tmp_path, "--track")
+    (attached,) = tmp_path.glob("mlruns/*/*/artifacts/compilediag")
+    assert {file.name for file in attached.iterdir()} == {"run.cdiag", "run.html"}
+    assert (attached / "run.html").read_bytes() == (tmp_path / "run.html").read_bytes()
+    assert cd.load(attached / "run.cdiag").compiles["compile_key"].tolist()
+    (run,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    assert b"compilediag-" in run.read_bytes()
+    assert "compilediag: attach" not in errors
+
+
 def test_transformers_on_two_ranks_has_a_file_per_rank(tmp_path):
     need("transformers", "accelerate")
     result, _ = train("transformers_training.py", tmp_path, launcher=LAUNCHER)

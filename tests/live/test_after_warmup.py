@@ -260,3 +260,19 @@ def test_what_a_listener_raises_never_reaches_the_program():
     writer = next(row for row in session.status() if row["name"] == "writer")
     assert writer["status"] == "failed" and "ZeroDivisionError" in writer["reason"]
     assert len(session.compiles) == 1
+
+
+def test_the_inputs_of_an_incident_have_the_sizes_of_its_call():
+    @torch.compile(backend="eager")
+    def add(x, ids):
+        return x.sum() + ids.sum()
+
+    with cd.watch() as session:
+        for number, (rows, columns) in enumerate([(4, 8), (6, 8), (6, 9)]):
+            if number == 1:
+                session.end_warmup()
+            add(torch.ones(rows, columns), torch.ones(rows, dtype=torch.long))
+    assert session.incidents["inputs"].tolist() == [
+        "x: f32[6, 8] cpu, ids: i64[6] cpu",
+        "x: f32[6, 9] cpu, ids: i64[6] cpu",
+    ]

@@ -132,3 +132,20 @@ def test_a_process_that_compiles_after_the_recording_leaves_the_session_as_it_is
         time.sleep(0.01)
     assert (tmp_path / "run.cdiag").read_bytes() == before
     assert len(cd.load(tmp_path / "run.cdiag").compiles) == 0
+
+
+def test_the_ranks_of_a_launcher_are_in_the_session(program_server, tmp_path):
+    (tmp_path / "rank.py").write_text(
+        "import os, torch\n"
+        "f = torch.compile(lambda x, n: x + len(n), backend='eager')\n"
+        "for n in range(2 + int(os.environ['RANK'])):\n"
+        "    f(torch.ones(2), 'n' * n)\n"
+    )
+    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "rank.py")
+    for save in ("run.cdiag", "folder/"):
+        done = program_server.run("-m", "compilediag", "run", "--save", save, *launch, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        session = cd.load(tmp_path / save)
+        assert session.compiles.groupby("rank").size().to_dict() == {0: 2, 1: 3}
+        assert session.recompiles.groupby("rank").size().to_dict() == {0: 1, 1: 2}
+    assert {file.name for file in (tmp_path / "folder").iterdir()} >= {"rank-0.cdiag", "rank-1.cdiag"}

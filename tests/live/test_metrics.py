@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,16 @@ def exported():
     instrumentation = instrument(sdk.MeterProvider([reader]))
     session = cd.current()
     served = compiled()
-    for length in (1, 2):
-        served(torch.ones(2), "n" * length)
-    session.end_warmup()
-    served(torch.ones(2), "nnn")
+    with ThreadPoolExecutor(2) as workers:  # A server: threads that take requests from a queue.
+
+        def answer(length):
+            return workers.submit(served, torch.ones(2), "n" * length).result()
+
+        for length in (1, 2):
+            answer(length)
+        session.end_warmup()
+        for length in (2, 3, 1):
+            answer(length)
     session.flush()
     yield registry, reader, session
     instrumentation.uninstrument()

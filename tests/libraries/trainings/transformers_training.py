@@ -1,7 +1,8 @@
 """Trains a small classifier with transformers' Trainer and TransformersCallback; a program for tests.
 
-python transformers_training.py FOLDER
+python transformers_training.py FOLDER [--track]
 
+With --track, Weights & Biases and MLflow have a run each, without a server; the files are attached to both.
 Prints, as JSON, what a logger that comes before the callback was given, and what the trainer's history has.
 """
 
@@ -48,7 +49,15 @@ def collate(texts):
     return {"input_ids": ids, "labels": torch.tensor([text["labels"] for text in texts])}
 
 
-def main(folder):
+def main(folder, *options):
+    if options:
+        os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+        import mlflow
+        import wandb
+
+        wandb.init(mode="offline", dir=folder, settings=wandb.Settings(silent=True))
+        mlflow.set_tracking_uri(f"file:{folder}/mlruns")
+        mlflow.start_run()
     config = BertConfig(vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     arguments = TrainingArguments(
         output_dir=folder,
@@ -63,7 +72,8 @@ def main(folder):
         disable_tqdm=True,
         use_cpu=True,
     )
-    callback, logger = TransformersCallback(f"{folder}/run.cdiag", report=f"{folder}/run.html"), Logger()
+    files = {"path": f"{folder}/run.cdiag", "report": f"{folder}/run.html"}
+    callback, logger = TransformersCallback(**files, attach=bool(options)), Logger()
     trainer = Trainer(
         model=BertForSequenceClassification(config),
         args=arguments,
