@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .storage.data import SessionData
+    from .views.json_documents import DiffDocument
 
 #: Changes of each group that are listed.
 SHOWN = 20
@@ -110,6 +111,17 @@ class Diff:
         if before != after:
             lines.append(f"Processes that compiled: {before} -> {after}; the counts are sums over all of them.")
         return lines
+
+    def document(self, before: str, after: str) -> DiffDocument:
+        """The differences as a document for other programs, `compilediag.diff/1` (`docs/schemas.md`).
+
+        Args:
+            before: the name of the first session in the document.
+            after: the name of the second one.
+        """
+        from .views.json_documents import DiffDocument
+
+        return DiffDocument(before, after, tuple(self.totals()), tuple(self.changes), self.uncompared)
 
     def _describe(self) -> Section:
         """Totals, then what is worse, better and other, then what was not compared."""

@@ -24,6 +24,7 @@ from compilediag.views.json_documents import (
     RanksDocument,
     TrialDocument,
 )
+from compilediag.views.queries import QueryAnswer
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
     FindingsDocument,
@@ -36,6 +37,7 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
     ColdStartDocument,
     DoctorDocument,
     LiveDocument,
+    QueryAnswer,
 )
 #: Above the fields.
 INTRODUCTION = """# JSON documents

@@ -19,6 +19,7 @@ from .command_parser import Command, add_command
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
 from .live_command import LiveCommand
+from .mcp_command import McpCommand
 from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
 from .session_commands import (
@@ -34,6 +35,7 @@ from .session_commands import (
     RanksCommand,
     ReportCommand,
 )
+from .skill_command import SkillCommand
 from .try_command import TryCommand
 
 COMMANDS: tuple[Command, ...] = (
@@ -52,6 +54,8 @@ COMMANDS: tuple[Command, ...] = (
     CheckCommand(),
     ExportCommand(),
     ExampleCommand(),
+    McpCommand(),
+    SkillCommand(),
     DoctorCommand(),
 )
 

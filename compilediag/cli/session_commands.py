@@ -183,10 +183,7 @@ class DiffCommand:
 
         found = cd.diff(args.before, args.after)
         if args.json:
-            from compilediag.views.json_documents import DiffDocument
-
-            totals, changes = tuple(found.totals()), tuple(found.changes)
-            print_document(DiffDocument(args.before, args.after, totals, changes, found.uncompared))
+            print_document(found.document(args.before, args.after))
         else:
             print_text(found.summary(), end="")
         return print_written(found.report(args.report)) if args.report else 0

@@ -52,6 +52,7 @@ WARMUP = OutputKind("a warm-up script of compilediag", _begins_with(rb'"""[^\n]+
 TRACE = OutputKind("a trace that compilediag exported", _begins_with(rb'{"otherData": {"writer": "compilediag'))
 SPEEDSCOPE = OutputKind("a profile that compilediag exported", _begins_with(rb'{"exporter": "compilediag'))
 MARKDOWN = OutputKind("Markdown that compilediag exported", _begins_with(rb"\*\*torch\.compile: "))
+SKILL = OutputKind("instructions of compilediag", _begins_with(rb"---\nname: compilediag\n"))
 SARIF = OutputKind("SARIF that compilediag exported", _begins_with(rb'\{.{1,200}"name": "compilediag"'))
 CSV = OutputKind("a table that compilediag exported", _begins_with(rb"compile_id,[^\n]*\bevent_id,"))
 PARQUET = OutputKind("a table that compilediag exported", _is_parquet_table)

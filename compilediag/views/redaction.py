@@ -7,7 +7,9 @@ column declares is left out as a whole.
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
+import pathlib
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,9 +21,10 @@ from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
 from ..diagnosis.plan.make_plan import NOT_ALWAYS
 from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rules.costs import find_compile_costs
-from ..events import BY_TABLE, Event, Rows, UserData, columns
+from ..events import BY_TABLE, KINDS, Event, Rows, UserData, columns
 from ..formatting import format_amount, format_seconds
 from ..storage.data import SessionData
+from ..storage.store import Store
 from ..storage.table_properties import TableProperties
 
 if TYPE_CHECKING:
@@ -126,6 +129,20 @@ class RedactedData(TableProperties):
         changes = {column: self._redactor.get_change(BY_TABLE[name], column) for column in frame.columns}
         redacted = {column: _redact_column(frame[column], change) for column, change in changes.items() if change}
         return frame.assign(**redacted)
+
+
+#: Facts about a session that are no user data.
+_SHOWN_FACTS = ("torch_version", "device", "detail", "created_ns", "stopped_ns")
+
+
+def write_redacted(data: SessionData, path: pathlib.Path) -> None:
+    """Write a copy of a session without source code, values, paths and texts to a new file."""
+    redactor, facts = Redactor(), data.meta
+    with data.settled():
+        rows = [row for kind in KINDS for row in data.rows(kind)]
+    rows.sort(key=lambda row: row.event_id or 0)
+    with contextlib.closing(Store.create(path, {name: facts[name] for name in _SHOWN_FACTS if name in facts})) as store:
+        store.append([redactor.redact(row) for row in rows])
 
 
 def _redact_column(column: pd.Series, change: Change) -> pd.Series:

@@ -11,7 +11,7 @@ import pytest
 from tests.inside import list_commands, main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "compilediag" / "skill.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.fixture(params=list_commands(), ids=lambda command: command.name)
@@ -95,7 +95,7 @@ def test_each_documented_command_line_is_accepted(capsys, monkeypatch):
         monkeypatch.setattr(type(command), "run", lambda *_: 0)
     found = [*list_documented()]
     for place, line in found:
-        words = list(itertools.takewhile(lambda word: word not in ("|", ">"), shlex.split(line, comments=True)))
+        words = list(itertools.takewhile(lambda word: word not in ("|", ">", ">>"), shlex.split(line, comments=True)))
         try:
             assert main(words[1:]) == 0
         except SystemExit as ended:

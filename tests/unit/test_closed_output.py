@@ -28,6 +28,7 @@ PRINTING = {
     "check": ["check", "run.cdiag", "--max-recompiles", "9"],
     "export": ["export", "run.cdiag", "--format", "markdown"],
     "example": ["example", "size_changes"],
+    "skill": ["skill"],
     "doctor": ["doctor"],
     "help": ["--help"],
     "help of a command": ["plan", "--help"],
@@ -39,6 +40,7 @@ WRITING = {
     "ingest": ["ingest", "a.log", "-o", "a.cdiag"],
     "try": ["try", "absent.py"],
     "fix": ["fix", "absent.py"],
+    "mcp": ["mcp", "absent.cdiag"],
 }
 
 
@@ -112,7 +114,9 @@ def test_messages_that_nobody_reads_end_a_command_quietly(name, folder, run_fork
     arguments = PRINTING.get(name) or WRITING[name]
     done = run_fork(arguments, stderr=closed_pipe)
     assert done.returncode == (0 if name == "plan" else 128 + signal.SIGPIPE)
-    assert run(folder, arguments, "2>&-", stdout=subprocess.PIPE).returncode == (2 if name in ("try", "fix") else 0)
+    assert run(folder, arguments, "2>&-", stdout=subprocess.PIPE).returncode == (
+        2 if name in ("try", "fix", "mcp") else 0
+    )
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -86,7 +86,7 @@ def built(tmp_path_factory):
 def test_the_wheel_contains_every_file_of_the_package(built):
     (wheel,) = built.glob("*.whl")
     contained = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("compilediag/")}
-    kinds = (".py", ".js", ".css", ".ts", ".json", ".typed")
+    kinds = (".py", ".js", ".css", ".ts", ".json", ".md", ".typed")
     expected = {
         str(p.relative_to(ROOT))
         for p in (ROOT / "compilediag").rglob("*")

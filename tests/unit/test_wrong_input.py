@@ -24,6 +24,7 @@ COMMAND_LINES = {
     "live": [["FILE"], ["FILE", "--plain"], ["FILE", "--json"], ["FILE", "--wait"]],
     "plan": [["FILE"], ["FILE", "--json"], ["FILE", "--patch"], ["FILE", "--code"], ["FILE", "--warmup", "OUT"]],
     "findings": [["FILE"], ["FILE", "--json"]],
+    "mcp": [["FILE"], ["FILE", "--redact"]],
     "fix": [["FILE"]],
     "try": [["FILE"], ["--save", "OUT", "FILE"], ["--plan", "FILE", "script.py"]],
     "report": [["FILE", "-o", "OUT"]],
@@ -39,7 +40,7 @@ COMMAND_LINES = {
     "export": [["FILE", "-o", "OUT"], ["FILE", "--format", "csv", "-o", "OUT"], ["FILE", "--format", "markdown"]],
 }
 #: Commands that read no file.
-WITHOUT_FILES = {"example", "doctor", "last"}
+WITHOUT_FILES = {"example", "doctor", "last", "skill"}
 
 
 def make_sqlite(file):
