@@ -1,12 +1,15 @@
 """Pages of the site that are files of the repository: the README, the tutorial, the contributing guide, the changelog.
 
 They stay where GitHub and PyPI look for them. The site reads them from there, with their links changed to the site's.
+
+Each page is also on the site as Markdown, for programs that read: `plan.md` beside `plan/`. `llms.txt` lists them.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,14 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
 }
 
+#: Page -> its Markdown, title and section of the navigation.
+written: dict[str, tuple[str, str, str]] = {}
+#: The pages of the navigation, in its order.
+order: list[str] = []
+#: The section of pages that are not in the navigation.
+OTHERS = "Optional"
+MAX_SUMMARY = 200
+
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages of `PAGES`."""
@@ -30,6 +41,39 @@ def on_files(files: Files, config: Any) -> Files:
         shown = "\n\n".join(write_cells(json.loads(text))) if source.endswith(".ipynb") else text
         files.append(File.generated(config, page, content=site_links(shown)))
     return files
+
+
+def on_nav(nav: Any, config: Any, files: Files) -> None:
+    """Keep the order of the pages."""
+    order[:] = [page.file.src_uri for page in nav.pages]
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> None:
+    """Keep the Markdown of a page."""
+    section = page.parent.title if page.parent is not None else OTHERS
+    written[page.file.src_uri] = markdown, page.title or config.site_name, section
+
+
+def on_post_build(config: Any) -> None:
+    """Write the pages as Markdown, and their list."""
+    site, sections = Path(config.site_dir), dict[str, list[str]]()
+    for name in sorted(written, key=lambda name: (order.index(name) if name in order else len(order), name)):
+        text, title, section = written[name]
+        target = site / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        sections.setdefault(section, []).append(f"- [{title}]({name}): {summarize(text)}")
+    parts = [f"## {section}\n\n" + "\n".join(pages) for section, pages in sections.items()]
+    head = f"# {config.site_name}\n\n> {config.site_description}"
+    (site / "llms.txt").write_text("\n\n".join([head, *parts]) + "\n")
+
+
+def summarize(text: str) -> str:
+    """The first sentence of a page, without its links."""
+    prose = re.sub(r"^(?:---.*?^---|```.*?^```|<.*?>|[#|].*?)$", "", text, flags=re.MULTILINE | re.DOTALL)
+    first = next((part for part in re.split(r"\n\s*\n", prose) if re.match(r"\s*\w", part)), "")
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    return textwrap.shorten(re.split(r"(?<=\.)\s", plain)[0], MAX_SUMMARY, placeholder=" ...")
 
 
 def site_links(text: str) -> str:

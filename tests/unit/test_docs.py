@@ -100,8 +100,16 @@ def test_every_picture_is_shown_by_a_page():
 def test_the_site_builds_without_a_warning(python, tmp_path):
     pytest.importorskip("material", reason="mkdocs-material is not installed; make test installs it")
     quiet = {"NO_MKDOCS_2_WARNING": "1"}
-    done = python("-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
+    site = tmp_path / "site"
+    done = python("-m", "mkdocs", "build", "--strict", "--site-dir", site, cwd=ROOT, env=quiet)
     assert done.returncode == 0, done.stdout + done.stderr
+    listed = re.findall(r"^- \[[^]]+\]\((\S+)\): \S", (site / "llms.txt").read_text(), re.MULTILINE)
+    pages = {str(page.relative_to(site)) for page in site.rglob("*.html")} - {"404.html"}
+    assert {name.removesuffix(".md").removesuffix("/index") for name in listed} == {
+        page.removesuffix("/index.html").removesuffix(".html") for page in pages
+    }
+    assert listed[0] == "index.md" and all((site / name).read_text().strip() for name in listed)
+    assert (site / "plan.md").read_text() == (DOCS / "plan.md").read_text()
 
 
 @pytest.mark.parametrize(
