@@ -9,7 +9,9 @@ import sys
 import textwrap
 
 import pytest
+import torch
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 #: Two causes at the same calls, and `dynamic=False` of the user's own.
 TWO_CAUSES = """
 import torch
@@ -561,8 +563,8 @@ print(float(y.sum()))
 def test_cheaper_guards_are_proven_if_they_are_wanted(fix, script):
     script(MANY_GUARDS)
     found = fix("--guards", "train.py")
-    if sys.version_info < (3, 12):
-        assert found["changes"] == [], "what makes them cheaper is unsafe"
+    if sys.version_info < (3, 12) or VERSION < (2, 13):
+        assert found["changes"] == [], "what makes them cheaper is unsafe, or on"
     else:
         assert found["is_proven"] and found["lines"] == 1
         assert [change["kind"] for change in found["changes"]] == ["settings"]
