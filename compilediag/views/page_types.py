@@ -220,6 +220,7 @@ class PagePlanStep(TypedDict):
     can_be_applied: bool
     alternatives: list[str]
     causes: list[str]
+    fingerprints: list[str]
     why: str
     saving: str
     recompiles_saved_alone: int

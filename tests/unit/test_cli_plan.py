@@ -29,7 +29,8 @@ def test_only_the_code_is_printed(session, capsys):
 
 def test_the_plan_is_printed_as_json(session, capsys):
     assert main(["plan", str(session.path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(session.plan().to_dict()))
+    plan = {"schema": "compilediag.plan/1", **session.plan().to_dict()}
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plan))
 
 
 def test_without_the_users_files_there_is_no_patch(session, capsys):

@@ -43,6 +43,14 @@ def test_every_finding_of_the_program_is_in_the_document(golden):
     assert all(keys.issuperset(row["evidence"]) and row["evidence"] for row in rows)
 
 
+def test_a_step_of_the_plan_names_the_findings_that_it_resolves(golden):
+    found, plan = golden.findings(), golden.plan()
+    assert [name for step in plan.to_dict()["steps"] for name in step["fingerprints"]] == [
+        finding.fingerprint for step in plan.steps for finding in found if finding.what_changed in step.causes
+    ]
+    assert all(step.fingerprints for step in plan.steps)
+
+
 def test_a_document_fits_its_budget_and_the_rest_follows(golden):
     whole = read(golden)
     for budget in (3000, 5000):

@@ -150,10 +150,7 @@ class Plan:
         Args:
             finding: one of `session.findings()`.
         """
-        for number, step in enumerate(self.steps, 1):
-            if finding.what_changed in step.causes and not set(step.evidence).isdisjoint(finding.evidence):
-                return number
-        return None
+        return next((number for number, step in enumerate(self.steps, 1) if step.resolves(finding)), None)
 
     def has_cost(self, finding: Finding) -> bool:
         """True if a finding is one of the costs.

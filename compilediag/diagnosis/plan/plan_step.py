@@ -7,6 +7,7 @@ from typing import Any
 
 from ...formatting import SHOWN_VALUES, format_place
 from ..change import CodeChange, Edit, Settings
+from ..finding import Finding
 
 #: Values of a step that `to_dict()` has: the first ones.
 MAX_VALUES = 64
@@ -24,8 +25,9 @@ class PlanStep:
     `seconds_saved` (s) are what it saves together with all steps before it, so those of the last step are the plan's.
     `saving` says both in one sentence. `evidence` holds the event ids of the recompiles at which its guards failed.
     `settings` and `edits` are the change in a form that a program can apply; `alternatives` are other ways.
-    `causes` has `Finding.what_changed` of each cause that the step resolves. `title` is the cause in a few words, to
-    which `title_values` belong, and `origin` the line of a module that uses the value: `model.py:12: self.step += 1`.
+    `causes` has `Finding.what_changed` of each cause that the step resolves; `fingerprints` are those of the findings.
+    `title` is the cause in a few words, to which `title_values` belong, and `origin` the line of a module that uses the
+    value: `model.py:12: self.step += 1`.
     """
 
     rule: str
@@ -50,6 +52,11 @@ class PlanStep:
     title: str = ""
     title_values: tuple[str, ...] = ()
     origin: str = ""
+    fingerprints: tuple[str, ...] = ()
+
+    def resolves(self, finding: Finding) -> bool:
+        """True if it resolves the cause of a finding."""
+        return finding.what_changed in self.causes and not set(self.evidence).isdisjoint(finding.evidence)
 
     @property
     def place(self) -> str:
@@ -86,5 +93,6 @@ class PlanStep:
             "has_more_values": len(self.title_values) > SHOWN_VALUES,
             "evidence": [*self.evidence],
             "causes": [*self.causes],
+            "fingerprints": [*self.fingerprints],
             "alternatives": [change.code for change in self.alternatives],
         }

@@ -208,6 +208,7 @@ interface PlanStep {
   can_be_applied: boolean;
   alternatives: string[];
   causes: string[];
+  fingerprints: string[];
   why: string;
   saving: string;
   recompiles_saved_alone: number;
