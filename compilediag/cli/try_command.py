@@ -15,17 +15,19 @@ from compilediag.formatting import format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
 from .output import add_json_argument, print_document, print_text
+from .try_interpreters import run_with_interpreters
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
     from compilediag.diagnosis.plan.plan import Outcome
+    from compilediag.trials.fresh_process import ProgramJob
     from compilediag.trials.script_trial import ScriptTrial
 
 PROCESS = ("-m", "compilediag.cli.try_process")
 
 
 class TryCommand:
-    """Run a script without and with its plan, and compare.
+    """Run a script without and with its plan, and compare; or with two interpreters.
 
     The script runs in fresh processes with empty compile caches: without the plan, with it, and again. The plan is that
     of the first run, or of the session that --plan names. No file is changed: settings are applied when the process
@@ -33,13 +35,26 @@ class TryCommand:
     Standard input is given to each run unless it is a terminal. The plan of --plan is shown first, and tried once you
     confirm it: answer y, or give --yes.
 
-    The exit code is 0 if the plan holds or nothing recompiles, 1 if not, and 2 if nothing could be run.
+    With --python, the script runs without a plan in two interpreters, which have torch and need no compilediag. Causes,
+    compile time, CUDA graphs and output are compared:
+
+      compilediag try --python old/bin/python --python new/bin/python train.py --epochs 1
+
+    The exit code is 0 if the plan holds or nothing recompiles, 1 if not, and 2 if nothing could be run. With --python,
+    it is 1 if something is worse with the second interpreter.
     """
 
     name = "try"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--plan", metavar="PATH", help="try the plan of this session file (.cdiag)")
+        parser.add_argument(
+            "--python",
+            metavar="PYTHON",
+            action="append",
+            default=[],
+            help="compare two interpreters; if it is given once, with the one that runs compilediag",
+        )
         parser.add_argument("--yes", action="store_true", help="try the plan of --plan without a question")
         parser.add_argument(
             "--runs",
@@ -64,6 +79,8 @@ class TryCommand:
             check_session_output(args.save)
         if not args.is_module:
             check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
+        if args.python:
+            return run_with_interpreters(args, _make_job(args, args.detail), PROCESS)
         plan, detail = _load_plan(args)
         if plan is not None and not (args.yes or _confirm(args, plan)):
             print("compilediag: nothing was run", file=sys.stderr)
@@ -131,19 +148,23 @@ def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> ScriptTrial:
-    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob
-    from compilediag.trials.script_trial import try_script
+def _make_job(args: argparse.Namespace, detail: str) -> ProgramJob:
+    from compilediag.trials.fresh_process import ProgramJob
 
-    from ..trials.fresh_process import TrialProgress
-
-    script = args.script if args.is_module else os.path.abspath(args.script)
     # The script sees its name as it was typed.
     backend = "eager" if args.fast else None
-    job = ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail=detail, backend=backend)
+    return ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail=detail, backend=backend)
+
+
+def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> ScriptTrial:
+    from compilediag.trials.fresh_process import ProcessRunner, TrialProgress
+    from compilediag.trials.script_trial import try_script
+
+    script = args.script if args.is_module else os.path.abspath(args.script)
     progress = TrialProgress(2 * args.runs)
+    runner = ProcessRunner(PROCESS, folder, args.timeout, progress)
     try:
-        return try_script(ProcessRunner(PROCESS, folder, args.timeout, progress), job, plan, args.runs)
+        return try_script(runner, _make_job(args, detail), plan, args.runs)
     except OSError as error:
         raise CompilediagError(f"can't run {script}: {error}") from None
     finally:

@@ -65,7 +65,7 @@ class CellJob:
 class ProgramJob:
     """What a process runs: a script, or a module if `is_module`, with its arguments; and the changes that apply to it.
     Or the cells of a notebook. `is_launched`: the command starts a process for each rank, which all make the changes;
-    that of rank 0 is recorded.
+    that of rank 0 is recorded. `python` is another interpreter than ours.
 
     `files` maps a file to its edited text and, for each line of that, the line of the file. `backend` replaces the
     program's own. `observes`: keep what the outer calls into compiled code return, and end the program after
@@ -89,6 +89,7 @@ class ProgramJob:
     settings: Settings = field(default_factory=dict)
     files: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     cells: tuple[CellJob, ...] = ()
+    python: str | None = None
 
     def write(self, file: Path, folder: Path) -> None:
         """Write it for the process, which records into `folder`."""
@@ -127,7 +128,8 @@ class ProcessRun:
 
 
 class ProcessRunner:
-    """Runs jobs one after the other in `folder`. `command` starts a process; the job's file is added to it.
+    """Runs jobs one after the other in `folder`. `command` is what the interpreter runs; the job's file is added to
+    it.
 
     A process is ended after `timeout` seconds, with the processes that it started. All processes read the same standard
     input: what the first one is sent is kept for the others. A terminal is not read, and nothing is without
@@ -148,7 +150,7 @@ class ProcessRunner:
     ):
         self._cwd = cwd
         self._reads_input = reads_input
-        self._command = [sys.executable, *command]
+        self._command = command
         self._folder = folder
         self.timeout = timeout
         self._progress = progress
@@ -159,7 +161,9 @@ class ProcessRunner:
 
     def fork_from_now_on(self, modules: Sequence[str]) -> None:
         """Let a server import these modules, and fork for each run, until `fork_no_more`."""
-        self._server = ForkServer(self._command, modules, self._folder, self._make_environment(self._folder))
+        self._server = ForkServer(
+            [sys.executable, *self._command], modules, self._folder, self._make_environment(self._folder)
+        )
 
     def fork_no_more(self) -> None:
         """Start a fresh interpreter for each run again."""
@@ -184,7 +188,7 @@ class ProcessRunner:
             self._open_stdin() as stdin,
         ):
             process = self._fork(folder) or subprocess.Popen(
-                [*self._command, str(folder / "job.json")],
+                [job.python or sys.executable, *self._command, str(folder / "job.json")],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,

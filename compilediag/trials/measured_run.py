@@ -125,9 +125,14 @@ class OutputComparison:
 _Part = str | float | None
 
 
-def compare_outputs(without: Sequence[Path], with_plan: Sequence[Path], is_cut: bool = False) -> OutputComparison:
-    """Compare the output files of runs with a plan with those of runs without it. `is_cut`: some runs were ended
-    earlier, so only the lines that all have are compared.
+def compare_outputs(
+    without: Sequence[Path],
+    with_plan: Sequence[Path],
+    is_cut: bool = False,
+    names: tuple[str, str] = ("without the plan", "with the plan"),
+) -> OutputComparison:
+    """Compare the output files of runs with a plan with those of runs without it, or of other two sides with `names`.
+    `is_cut`: some runs were ended earlier, so only the lines that all have are compared.
     """
     with contextlib.ExitStack() as stack:
         readers = [_read_lines(stack, file) for file in (*without, *with_plan)]
@@ -135,8 +140,8 @@ def compare_outputs(without: Sequence[Path], with_plan: Sequence[Path], is_cut: 
         for number, lines in enumerate(together, 1):
             base, others = lines[: len(without)], lines[len(without) :]
             if None in base and any(line is not None for line in base):
-                return OutputComparison(None, "two runs without the plan print different numbers of lines")
-            found = _compare_line(base, others)
+                return OutputComparison(None, f"two runs {names[0]} print different numbers of lines")
+            found = _compare_line(base, others, names[1])
             if found is not None and len(without) > 1:
                 return OutputComparison(False, f"the output differs in line {number}: {found}")
             if found is not None:
@@ -149,15 +154,17 @@ def _read_lines(stack: contextlib.ExitStack, file: Path) -> Iterator[bytes]:
     return iter(lambda: stream.readline(_MAX_LINE), b"")
 
 
-def _compare_line(base: Sequence[bytes | None], others: Sequence[bytes | None]) -> str | None:
-    """How a line of a run with the plan differs from the same line without it; None if it does not."""
+def _compare_line(base: Sequence[bytes | None], others: Sequence[bytes | None], name: str) -> str | None:
+    """How a line of a run on the second side, which has the name, differs from the same line on the first; None if it
+    does not.
+    """
     expected = base[0]
     if all(line == expected for line in others):
         return None
     if expected is None:
-        return "it has more lines with the plan"
+        return f"it has more lines {name}"
     if None in others:
-        return "it has fewer lines with the plan"
+        return f"it has fewer lines {name}"
     known = [_split(line) for line in base if line is not None]
     mask = _find_mask(known)
     for line in others:

@@ -77,6 +77,37 @@ class TrialDocument(JsonDocument):
 
 
 @dataclass(frozen=True)
+class InterpreterRun:
+    """What the script did with one interpreter."""
+
+    path: str = described("the interpreter, as it was named")
+    python: str = described("its version")
+    torch: str = described("the version of its torch")
+    compiles: int = described("frames that were compiled, or tried")
+    recompiles: int = described("number of recompiles")
+    graph_breaks: int = described("number of graph breaks")
+    captures: int = described("CUDA graphs that were captured")
+    guards_us: float = described("microseconds that one check of the guards of each entry takes")
+    compile_s: float = described("seconds of all compiles, in the fastest run")
+    wall_s: float = described("seconds of the fastest run")
+    exit_code: int | None = described("the exit code of the script")
+
+
+@dataclass(frozen=True)
+class InterpretersDocument(JsonDocument):
+    """What differs if a script runs with another interpreter."""
+
+    SCHEMA: ClassVar[str] = "compilediag.interpreters/1"
+
+    is_as_good: bool = described("nothing is worse with the second interpreter")
+    problem: str | None = described("how the runs end otherwise")
+    runs: tuple[InterpreterRun, ...] = described("those of both interpreters")
+    same_output: bool | None = described("the script prints the same; null if that was not compared")
+    changes: tuple[Change, ...] = described("the causes that differ, what got worse first")
+    notes: tuple[str, ...] = described("sentences about the comparison")
+
+
+@dataclass(frozen=True)
 class DiffDocument(JsonDocument):
     """What is new, gone or changed in a session."""
 
