@@ -5,7 +5,7 @@ JSON, in ASCII, and is data.
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,24 +48,22 @@ class Sessions:
 
     def __init__(self, path: str | None, redact: bool):
         self._default, self._redact = path, redact
-        self._opened: dict[tuple[str, int], Session] = {}
+        self._opened: dict[str, tuple[int, Session]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="compilediag-mcp-", ignore_cleanup_errors=True)
 
     def open(self, path: str | None = None) -> Session:
         """A session; None for the one that the command was given, or the last run."""
-        named = path or self._default
-        if named is None:
-            return self._show(last())
-        key = (named, os.stat(named).st_mtime_ns if os.path.isfile(named) else 0)
-        if key not in self._opened:
-            self._opened = {known: session for known, session in self._opened.items() if known[0] != named}
-            self._opened[key] = self._show(load_any(named))
-        return self._opened[key]
+        named = path or self._default or str(last().path)
+        changed, known = _find_change(Path(named)), self._opened.get(named)
+        if known is None or known[0] != changed:
+            if known is not None and self._redact:
+                shutil.rmtree(known[1].path.parent, ignore_errors=True)
+            known = self._opened[named] = changed, self._show(load_any(named))
+        return known[1]
 
     def name(self, path: str | None = None) -> str:
         """The session as commands name it."""
-        named = path or self._default or ""
-        return "run.cdiag" if self._redact else named
+        return "run.cdiag" if self._redact else path or self._default or ""
 
     def _show(self, session: Session) -> Session:
         """The session, or a copy of it without user data."""
@@ -74,6 +72,12 @@ class Sessions:
         copy = Path(tempfile.mkdtemp(dir=self._folder.name), "run.cdiag")
         write_redacted(session.data, copy)
         return load(copy)
+
+
+def _find_change(path: Path) -> int:
+    """When a session, its folder or its logs were written last, in ns; 0 if there is nothing."""
+    files = [*path.iterdir()] if path.is_dir() else [path, Path(f"{path}-wal")]
+    return max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
 
 
 def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:

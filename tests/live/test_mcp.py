@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 
 import jsonschema
@@ -11,6 +12,7 @@ from mcp import Client, StdioServerParameters
 from compilediag.errors import CompilediagError
 from compilediag.json_document import find_schema_file
 from compilediag.views.queries import QUERIES, run_query
+from tests.inside import keep
 from tests.unit.log_builder import GOLDEN
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, sizes
@@ -24,7 +26,8 @@ def ask(calls, *arguments):
     """The names of the tools, and the answers to (tool, arguments) pairs: the text, and whether it is an error."""
 
     async def talk():
-        command = StdioServerParameters(command=sys.executable, args=["-m", "compilediag", "mcp", *map(str, arguments)])
+        words = ["-m", "compilediag", "mcp", *map(str, arguments)]
+        command = StdioServerParameters(command=sys.executable, args=words, env={**os.environ})
         async with Client(command, read_timeout_seconds=300) as client:
             tools = await client.list_tools()
             results = [await client.call_tool(name, values) for name, values in calls]
@@ -72,6 +75,17 @@ def test_an_assistant_reads_a_session(folder):
     assert len(QUERIES) == 12
     _, (explained,) = ask([("explain", {"fingerprint": names[0]})], GOLDEN)
     assert read(explained)["finding"]["fingerprint"] == names[0]
+
+
+def test_without_a_session_the_last_run_is_read(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("COMPILEDIAG_HISTORY", raising=False)
+    _, (answer,) = ask([("overview", {})])
+    assert answer[1] and "compilediag run" in answer[0]
+    keep(saved(tmp_path, compiled(), *sizes("4", "6")))
+    count = {"query": "SELECT count(*) FROM recompiles"}
+    _, answers = ask([("query", count), ("query", {**count, "session": str(folder / "hostile.cdiag")})])
+    assert [read(answer)["rows"] for answer in answers] == [[[1]], [[2]]]
 
 
 def test_what_can_be_corrected_is_an_error_that_says_how(folder):
