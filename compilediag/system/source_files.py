@@ -113,7 +113,7 @@ def open_without_waiting(file: str, flags: int) -> int:
 # Cells of notebooks
 
 #: The columns of each kind that hold files of code.
-FILE_COLUMNS = {kind.table: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
+FILE_COLUMNS = {kind.table: [name for name in columns(kind) if re.fullmatch(r"(?:\w+_)?file", name)] for kind in KINDS}
 E = TypeVar("E", bound=Event)
 #: The name of a cell of IPython.
 _CELL = re.compile(r"Cell In\[(\d{1,9})\]")

@@ -63,7 +63,9 @@ def test_a_cause_has_one_fingerprint_wherever_it_is_seen(tmp_path, monkeypatch):
     for is_refused, count in ((False, 3), (True, 2)):
         assert len(first[is_refused]) == len(set(first[is_refused])) == count
     assert not {*first[False]} & {*first[True]}
-    assert name_causes(cd.load(there / "b.cdiag")) == name_causes(cd.load(there / "c.cdiag")) == first
+    cell = cd.load(there / "c.cdiag")
+    assert name_causes(cd.load(there / "b.cdiag")) == name_causes(cell) == first
+    assert set(cell.refused_calls["set_file"]) == {"Cell In[1]"}
     assert name_causes(cd.ingest(here / "logs")) == {False: first[False]}
 
 
