@@ -149,8 +149,13 @@ class Diff:
         """
         from .views.report import write_comparison
 
-        before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
-        return write_comparison(path, (before, after), self.totals(), self.changes, self.gaps(), self.summary())
+        sides = (self.before, self.after)
+        before, after = (str(session.meta.get("title") or session.path.name) for session in sides)
+        if before == after:
+            before, after = (session.path.name for session in sides)
+        sessions = (self.before.data, self.after.data)
+        texts = (self.totals(), self.changes, self.gaps(), self.summary())
+        return write_comparison(path, sessions, (before, after), *texts)
 
 
 def _count_processes(session: Session) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..diagnosis.diff import Change
+from ..events import KINDS as KINDS_OF_EVENTS
 from ..storage.data import SessionData
 from ..storage.texts import inflate
 from ..system.files import HTML_PAGE, check_output, make_absolute, write_file
@@ -249,8 +250,15 @@ COLUMNS = {"verdict": 0, "change": 760, "what": 0, "before": 560, "after": 560, 
 VERDICTS = {True: "▲ worse", False: "▼ better", None: None}
 
 
+#: The tables that the timelines of a comparison show.
+TIMELINE = ("compiles", "recompiles", "guard_failures", "phases", "cache_lookups", "cudagraphs", "graph_breaks")
+#: Compiles of a session whose phases and marks its timeline has: those that took longest.
+MOST_DETAILED = 2_000
+
+
 def write_comparison(
     path: str | os.PathLike[str],
+    sessions: tuple[SessionData, SessionData],
     names: tuple[str, str],
     totals: Sequence[str],
     changes: Sequence[Change],
@@ -259,7 +267,8 @@ def write_comparison(
 ) -> Path:
     """Write the page of a comparison to `path` and return the path; CompilediagError if it cannot be written.
 
-    It shows the names of the two sessions, lines of totals, one panel per kind of change, and what was not compared.
+    It shows the names of the two sessions, lines of totals, their timelines, one panel per kind of change, and what was
+    not compared.
     `summary` is shown where no script runs.
     """
     target = make_absolute(path)
@@ -270,6 +279,8 @@ def write_comparison(
         "totals": [_use_arrows(line) for line in (*totals, *([] if changes else ["No differences."]))],
         "panels": [panel for panel in panels if panel["rows"]],
         "gaps": list(gaps),
+        "timelines": [_pack_timeline(data) for data in sessions],
+        "evidence": {f"panel:{kind}": _list_evidence(kind, changes, sessions) for kind in KINDS},
     }
     write_file(
         target, render_page("compilediag diff", "diff.js", encode_data(data), f"<pre>{html.escape(summary)}</pre>")
@@ -277,14 +288,44 @@ def write_comparison(
     return target
 
 
+def _pack_timeline(data: SessionData) -> dict[str, Any]:
+    """What the timeline of a session is made from."""
+    whole = ViewModel(data, text_budget=0).snapshot()
+    rows = {table: whole["rows"].get(table, []) for table in TIMELINE}
+    parts: dict[str, Any] = {
+        name: whole.get(name) for name in ("seq", "reset", "meta", "columns", "feeds", "made_of", "totals")
+    }
+    patch = cast(PagePatch, {**parts, "rows": rows, "texts": {}})
+    return pack_patch(leave_out(patch, _rank_compiles(patch), MOST_DETAILED))
+
+
+def _list_evidence(
+    kind: str, changes: Sequence[Change], sessions: tuple[SessionData, SessionData]
+) -> list[list[list[str]]]:
+    """For each row of a panel the keys of the compiles that it is about, in both sessions."""
+    found = [[change.evidence_before, change.evidence_after] for change in _list_rows(kind, changes)]
+    keys = [_map_keys(data, {number for one in found for number in one[side]}) for side, data in enumerate(sessions)]
+    return [[list(dict.fromkeys(filter(None, map(keys[side].get, one[side])))) for side in (0, 1)] for one in found]
+
+
+def _map_keys(data: SessionData, wanted: set[int]) -> dict[int, str | None]:
+    """Event id -> the key of its compile, of events that are wanted."""
+    rows = (row for kind in KINDS_OF_EVENTS for row in data.rows(kind))
+    return {row.event_id: row.compile_key for row in rows if row.event_id in wanted}
+
+
 def _use_arrows(text: str) -> str:
     """A change as the page writes it."""
     return text.replace(" -> ", " \N{RIGHTWARDS ARROW} ")
 
 
+def _list_rows(kind: str, changes: Sequence[Change]) -> list[Change]:
+    """The changes of a panel. The page puts later rows first where it sorts them alike."""
+    return [change for change in reversed(changes) if change.kind == kind]
+
+
 def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> PagePanel:
-    # The page puts later rows first where it sorts them alike.
-    own = [change for change in reversed(changes) if change.kind == kind]
+    own = _list_rows(kind, changes)
     more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in own]
     rows = [
         [VERDICTS[c.worse], c.change, _use_arrows(c.title), c.before, c.after, s]

@@ -4,9 +4,11 @@ import pytest
 from playwright.sync_api import expect
 
 import compilediag as cd
+from compilediag.events import Compile, Recompile
 from tests.browser.conftest import expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
 from tests.unit.log_builder import golden, string
+from tests.unit.session_builder import SECOND, saved
 
 
 @pytest.fixture
@@ -63,3 +65,32 @@ def test_it_is_read_in_any_width_and_light(page_of, scheme):
     page = page_of(string().encode(), golden(), color_scheme=scheme, width=420)
     expect_value(page, SPILLS, [])
     expect_contrast(page)
+
+
+def test_a_change_marks_its_compiles_in_both_timelines_and_a_compile_leads_to_its_change(tmp_path, new_page):
+    """The function recompiles for `k` in the first session and compiles once in the second."""
+    at = {"function": "step", "file": "/home/me/train.py", "line": 10}
+    begin = [Compile(time_ns=SECOND, compile_id="0/0", compile_key="k.0", duration_s=1.0, outcome="ok", **at)]
+    recompile = Compile(
+        time_ns=4 * SECOND, compile_id="0/1", compile_key="k.1", duration_s=2.0, outcome="ok", is_recompile=True, **at
+    )
+    why = Recompile(
+        time_ns=4 * SECOND, compile_id="0/1", compile_key="k.1", guard_source="k", guard_kind="value",
+        expected="1", actual="2", **at,
+    )  # fmt: skip
+    paths = []
+    for name, events in (("before", [*begin, recompile, why]), ("after", begin)):
+        (tmp_path / name).mkdir()
+        paths.append(tmp_path / f"{name}.cdiag")
+        saved(tmp_path / name, *events).save(paths[-1])
+    page = new_page(width=1000)
+    page.goto(cd.diff(*paths).report(tmp_path / "diff.html").as_uri())
+    expect(page.locator("h2.cdiag-diff-name")).to_have_text(["Before: before.cdiag", "After: after.cdiag"])
+    frames = page.locator(".cdiag-timeline")
+    axes = frames.evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
+    assert len(axes) == 2 and axes[0] == axes[1]
+    open_tab(page, "panel:compile")
+    frames.first.get_by_role("button", name="As a table").click()
+    frames.first.get_by_role("button", name="0/1").click()
+    expect(page.locator(".cdiag-detail h2")).to_have_text("Recompiles by cause")
+    expect(page.locator(".cdiag-detail")).to_contain_text("for k (value)")

@@ -2,7 +2,7 @@
 import { CompileGroups } from "./core/compile-groups.js";
 import { make } from "./core/dom.js";
 import { Hints } from "./core/hints.js";
-import { openPage } from "./core/page-data.js";
+import { openPage, unpackPatch } from "./core/page-data.js";
 import { Recompiles } from "./core/recompiles.js";
 import { SearchField } from "./core/search.js";
 import { Store } from "./core/store.js";
@@ -14,10 +14,20 @@ import { DetailPane, Details } from "./details/detail-pane.js";
 import { tabName } from "./tables/columns.js";
 import { DataTable } from "./tables/data-table.js";
 import { panelTabs } from "./tables/panel-tabs.js";
+import { TimelineLanes } from "./timeline/lanes.js";
+import { Timeline } from "./timeline/timeline.js";
 /** @import { Target } from "./details/detail-pane.js" */
 /** @import { Tab } from "./tables/tab-types" */
 
-/** @typedef {{names: string[], totals: string[], gaps: string[], panels: Panel[]}} DiffData */
+/**
+ * @typedef {object} DiffData
+ * @property {string[]} names of the two sessions
+ * @property {string[]} totals
+ * @property {string[]} gaps
+ * @property {Panel[]} panels
+ * @property {PackedPatch[]} timelines
+ * @property {Record<string, string[][][]>} evidence panel -> for each row, its compiles before and after
+ */
 
 const PANEL_ID = "cdiag-panel-diff";
 
@@ -25,7 +35,7 @@ const PANEL_ID = "cdiag-panel-diff";
  * @param {HTMLElement} root
  * @param {DiffData} data
  */
-function showDiff(root, { names, totals, gaps, panels }) {
+function showDiff(root, { names, totals, gaps, panels, timelines: packed, evidence }) {
   const store = new Store(true);
   store.receive({ seq: 1, reset: true, panels });
   const groups = new CompileGroups(store);
@@ -38,6 +48,13 @@ function showDiff(root, { names, totals, gaps, panels }) {
   let target = null;
   const details = new Details(store, groups, { close: () => open(null), focusRow: () => table?.focusRow() });
   const table = kind && new DataTable(new Recompiles(store, groups), kind, currentTable(), (_, row) => open({ key: null, table: currentTable(), row }));
+  const timelines = makeTimelines(packed, (side, key) => {
+    const found = findChange(evidence, side, key);
+    const tab = kinds.find((each) => each.table === found?.panel);
+    if (!found || !tab) return;
+    show(tab);
+    open({ key: null, table: currentTable(), row: currentTable().rows[found.row] ?? null });
+  });
   const view = make("div", "cdiag-view");
   root.classList.add("cdiag");
   root.replaceChildren(view);
@@ -47,6 +64,11 @@ function showDiff(root, { names, totals, gaps, panels }) {
     target = opened;
     paint();
     table?.setOpen(target?.row?.[0] ?? null);
+    const row = target?.row ? -1 - target.row[0] : null;
+    timelines.forEach((timeline, side) => {
+      timeline.setLit(row === null ? null : new Set(evidence[kind?.table ?? ""]?.[row]?.[side]));
+      timeline.paint();
+    });
   };
   /** @param {string} text */
   const search = (text) => {
@@ -72,6 +94,9 @@ function showDiff(root, { names, totals, gaps, panels }) {
         </div>
         ${totals.map((line) => html`<p class="cdiag-dim">${line}</p>`)}
       </header>
+      ${timelines.map((timeline, side) => html`
+        <h2 class="cdiag-diff-name">${side ? "After" : "Before"}: ${names[side]}</h2>
+        <${Held} node=${timeline.node} />`)}
       ${kind && html`
         <div class="cdiag-tabline">
           <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${counts} isFiltered=${filter.isActive} onPick=${show} />
@@ -88,6 +113,43 @@ function showDiff(root, { names, totals, gaps, panels }) {
   new Hints(root);
   followTheme(root, undefined, () => {});
   paint();
+}
+
+/**
+ * The timelines of the two sessions, on one scale: each begins with its first compile.
+ * @param {PackedPatch[]} packed
+ * @param {(side: number, key: string | null) => void} onPick
+ */
+function makeTimelines(packed, onPick) {
+  const made = packed.map((patch, side) => {
+    const store = new Store(true);
+    store.receive(unpackPatch(patch));
+    const groups = new CompileGroups(store);
+    const recompiles = new Recompiles(store, groups);
+    const lanes = new TimelineLanes(store, groups, recompiles);
+    [groups, recompiles, lanes].forEach((part) => part.refresh());
+    return { lanes, timeline: new Timeline(store, lanes, (key) => onPick(side, key)) };
+  });
+  const length = Math.max(...made.map(({ lanes }) => lanes.extent.to - lanes.extent.from));
+  return made.map(({ lanes, timeline }) => {
+    lanes.extent = { from: lanes.extent.from, to: lanes.extent.from + length };
+    timeline.model.isShared = true;
+    return timeline;
+  });
+}
+
+/**
+ * The first change that a compile belongs to.
+ * @param {DiffData["evidence"]} evidence
+ * @param {number} side
+ * @param {string | null} key
+ */
+function findChange(evidence, side, key) {
+  for (const [panel, rows] of Object.entries(evidence)) {
+    const row = rows.findIndex((keys) => key !== null && keys[side].includes(key));
+    if (row >= 0) return { panel, row };
+  }
+  return null;
 }
 
 void openPage(showDiff);

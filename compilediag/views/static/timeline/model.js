@@ -34,6 +34,7 @@ export class TimelineModel {
     /** @type {Layout} */
     this.layout = makeLayout(0, false, false);
     this.isStrip = false; // all lanes as one, without names and axis
+    this.isShared = false; // another timeline has the same scale, so nothing is folded
     /** @type {Set<string | null> | null} */
     this.lit = null;
     /** @type {number | null} event id of the compile that is open */
@@ -64,7 +65,7 @@ export class TimelineModel {
     this.now = this.store.kernelNow();
     if (this.inputs.haveChanged(lanes.version, lanes.list, lit)) {
       this.ordered = putLitFirst(lanes.list, lit);
-      this.idle = findIdle((visit) => lanes.eachSpan(visit), lanes.extent);
+      this.idle = this.isShared ? [] : findIdle((visit) => lanes.eachSpan(visit), lanes.extent);
       const { key, start } = this.current ?? {}; // lanes are made anew
       this.current = this.current && lanes.findBar((bar) => bar.key === key && bar.start === start);
     }
