@@ -7,12 +7,13 @@ gets more fields within a version.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 #: Where the schemas are, as `findings-1.json`.
 SCHEMAS = Path(__file__).with_name("schemas")
@@ -23,14 +24,39 @@ def described(doc: str) -> Any:
     return dataclasses.field(metadata={"doc": doc})
 
 
+@dataclasses.dataclass(frozen=True)
 class JsonDocument:
-    """A document: a dataclass whose subclass names its schema, such as `compilediag.findings/1`."""
+    """A document: a subclass names its schema, such as `compilediag.findings/1`."""
 
     SCHEMA: ClassVar[str]
 
+    omitted: dict[str, int] = dataclasses.field(
+        default_factory=dict,
+        kw_only=True,
+        metadata={"doc": "how many items of which lists were left out because of the budget: the last ones"},
+    )
+
     def to_dict(self) -> dict[str, Any]:
         """The document as plain JSON values."""
-        return {"schema": self.SCHEMA, **to_plain(self)}
+        omitted, *others = dataclasses.fields(self)
+        return {"schema": self.SCHEMA} | {each.name: to_plain(getattr(self, each.name)) for each in (*others, omitted)}
+
+    def fit(self, budget: int | None) -> Self:
+        """The document with so few items of each list that its JSON has at most `budget` characters, if it can."""
+        if budget is None or len(self.to_json()) <= budget:
+            return self
+        longest = range(max(map(len, self._list_lists().values()), default=0))
+        fitting = bisect.bisect_right(longest, budget, key=lambda most: len(self._cut(most).to_json()))
+        return self._cut(max(0, fitting - 1))
+
+    def _cut(self, most: int) -> Self:
+        lists = self._list_lists()
+        left = {name: len(items) - most for name, items in lists.items() if len(items) > most}
+        return dataclasses.replace(self, omitted=left, **{name: lists[name][:most] for name in left})
+
+    def _list_lists(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, list | tuple)}
 
     def to_json(self) -> str:
         """The document as JSON, with a line for each field and for each object of a list."""

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from compilediag.json_document import JsonDocument
+
 from .output import add_json_argument, print_document
 
 #: What compilediag records with each torch, as listed in docs/torch_versions.md. `docs/make_torch_versions.py --run`
@@ -52,7 +54,7 @@ class DoctorCommand:
         available = sum(status == "available" for _, status, _ in sources)
         missing = list(_find_missing())
         if args.json:
-            _print_document(sources, None if available else problem, missing)
+            print_document(_make_document(sources, None if available else problem, missing), args.budget)
             return 0 if available else 1
         verdict = f"works: torch {_find_version('torch')}, {available} of {len(sources)} sources"
         print(f"compilediag {verdict if available else f'does not work: {problem}'}")
@@ -67,12 +69,12 @@ class DoctorCommand:
         return 0 if available else 1
 
 
-def _print_document(
+def _make_document(
     sources: Sequence[tuple[str, str, str | None]], problem: str | None, missing: Sequence[tuple[str, str]]
-) -> None:
+) -> JsonDocument:
     from compilediag.views.json_documents import DoctorDocument, MissingPart, SourceProbe
 
-    document = DoctorDocument(
+    return DoctorDocument(
         works=problem is None,
         problem=problem,
         python=platform.python_version(),
@@ -80,7 +82,6 @@ def _print_document(
         sources=tuple(SourceProbe(*one) for one in sources),
         missing=tuple(MissingPart(*one) for one in missing),
     )
-    print_document(document)
 
 
 def _find_version(package: str) -> str | None:

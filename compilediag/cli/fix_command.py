@@ -91,7 +91,7 @@ class FixCommand:
             if args.json:
                 from compilediag.views.json_documents import FixDocument
 
-                print_document(FixDocument(**to_values(result, folder)))
+                print_document(FixDocument(**to_values(result, folder)), args.budget)
             else:
                 print_text(to_text(describe_fix(result, folder)))
         if args.patch and patch:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 from compilediag.json_document import JsonDocument
 
-from .output import add_json_argument, print_text
+from .output import print_text
 
 if TYPE_CHECKING:
     from compilediag.logs.folders import FollowedFiles
@@ -45,7 +45,7 @@ class LiveCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of ranks")
         parser.add_argument("--plain", action="store_true", help="print lines, also on a terminal")
-        add_json_argument(parser, "live/1, a line per change")
+        parser.add_argument("--json", action="store_true", help="print a line of JSON (compilediag.live/1) per change")
         parser.add_argument("--wait", action="store_true", help="wait until the job begins to record")
 
     def run(self, args: argparse.Namespace) -> int:

@@ -142,12 +142,12 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         }
         return format_json(values)
 
-    def compare(before: str, after: str | None = None) -> str:
+    def compare(before: str, after: str | None = None, budget: int = BUDGET) -> str:
         """What is new, gone or changed from one session to another, what got worse first, each with the fingerprint of
         its cause. `before` and `after` are session files, folders or logs.
         """
         names = sessions.name(before), sessions.name(after)
-        return diff(sessions.open(before), sessions.open(after)).document(*names).to_json()
+        return diff(sessions.open(before), sessions.open(after)).document(*names).fit(budget).to_json()
 
     def why_miss(event_id: int, session: str | None = None) -> str:
         """Why a lookup missed in a cache of compiled graphs: the nearest earlier key and what differs. The query

@@ -27,16 +27,29 @@ _OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
 
 #: Characters of a JSON document if no --budget is given: a coding assistant reads so many at once.
 BUDGET = 8_000
+FINDINGS = "findings/1"
 
 
-def add_json_argument(parser: argparse._ActionsContainer, schema: str) -> None:
-    """Add `--json`: the standard output is a document of this schema, and nothing else."""
-    parser.add_argument("--json", action="store_true", help=f"print JSON (compilediag.{schema}), and nothing else")
+def add_json_argument(
+    parser: argparse.ArgumentParser, schema: str, form: argparse._ActionsContainer | None = None
+) -> None:
+    """Add `--json`: the standard output is a document of this schema, and nothing else; and `--budget`. `form` is the
+    group of options that exclude each other, if `--json` is one of them.
+    """
+    shown = f"print JSON (compilediag.{schema}), and nothing else"
+    (form or parser).add_argument("--json", action="store_true", help=shown)
+    usual = f"; default: {BUDGET}" if schema == FINDINGS else ""
+    parser.add_argument(
+        "--budget",
+        metavar="CHARS",
+        type=_read_budget,
+        help=f"most characters of the JSON: the least important items are left out, and counted{usual}",
+    )
 
 
-def print_document(document: JsonDocument, file: TextIO | None = None) -> None:
+def print_document(document: JsonDocument, budget: int | None = None, file: TextIO | None = None) -> None:
     """Print a document for other programs. It is ASCII, and has nothing that a terminal would obey."""
-    print(document.to_json(), file=file)
+    print(document.fit(budget).to_json(), file=file)
 
 
 def claim_output() -> TextIO:
@@ -49,17 +62,6 @@ def claim_output() -> TextIO:
     except OSError:  # One of them is closed.
         claimed = os.open(os.devnull, os.O_WRONLY)
     return open(claimed, "w", encoding="utf-8")
-
-
-def add_findings_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a command takes that prints findings."""
-    add_json_argument(parser, "findings/1")
-    parser.add_argument(
-        "--budget",
-        metavar="CHARS",
-        type=_read_budget,
-        help=f"most characters of the JSON: less important findings are left out (default: {BUDGET} with --json)",
-    )
 
 
 def get_budget(args: argparse.Namespace) -> int | None:

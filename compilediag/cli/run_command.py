@@ -16,7 +16,8 @@ from compilediag.system.child_processes import record_children
 from compilediag.system.program import announce_program
 
 from .output import (
-    add_findings_arguments,
+    FINDINGS,
+    add_json_argument,
     claim_output,
     drop_unwritten,
     get_budget,
@@ -87,7 +88,7 @@ class RunCommand:
         )
         parser.add_argument("--redact", action="store_true", help="leave code, values and paths out of the report")
         parser.add_argument("--quiet", action="store_true", help="print neither the summary nor the last line")
-        add_findings_arguments(parser)
+        add_json_argument(parser, FINDINGS)
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
         parser.add_argument("script", metavar="SCRIPT", help="the script to run")
         parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
@@ -162,7 +163,7 @@ def _print_findings(session: Session, args: argparse.Namespace, output: TextIO) 
     if sources.rank():
         return
     try:
-        print_document(make_findings_document(session.data, args.named, get_budget(args)), output)
+        print_document(make_findings_document(session.data, args.named, get_budget(args)), file=output)
         output.flush()
     except OSError:
         drop_unwritten(output)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_names
+from compilediag.json_document import JsonDocument
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.files import SARIF, check_output
 from compilediag.system.program import RunningProgram, describe_command, read_program
@@ -24,7 +25,7 @@ from compilediag.system.program import RunningProgram, describe_command, read_pr
 from .command_parser import Command
 from .fix_command import FixCommand
 from .github_actions import is_github, report_to_github, without_commands
-from .output import add_findings_arguments, add_json_argument, get_budget, print_document, print_text, print_written
+from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
 from .try_command import drop_dashes
 
 #: What `load_any` opens.
@@ -52,7 +53,7 @@ class PlanCommand:
         form = parser.add_mutually_exclusive_group()
         form.add_argument("--code", action="store_true", help="print only the block of code to paste")
         form.add_argument("--patch", action="store_true", help="print a unified diff of your files")
-        add_json_argument(form, "plan/1")
+        add_json_argument(parser, "plan/1", form)
         form.add_argument(
             "--warmup", metavar="OUT.py", help="write a script that compiles the same again and saves torch's caches"
         )
@@ -78,7 +79,7 @@ class PlanCommand:
         elif args.json:
             from compilediag.views.json_documents import PlanDocument
 
-            print_document(PlanDocument(**plan.to_dict()))
+            print_document(PlanDocument(**plan.to_dict()), args.budget)
         else:
             print_text(plan.code() if args.code else str(plan))
         return 0
@@ -98,7 +99,7 @@ class FindingsCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
-        add_findings_arguments(parser)
+        add_json_argument(parser, FINDINGS)
         parser.add_argument("--after", metavar="FINGERPRINT", help="continue after this finding")
         parser.add_argument("--only", metavar="FINGERPRINT", help="only this finding")
 
@@ -158,7 +159,7 @@ class RanksCommand:
         if args.json:
             from compilediag.views.json_documents import RanksDocument
 
-            print_document(RanksDocument(tuple(found.rows), tuple(found.divergences)))
+            print_document(RanksDocument(tuple(found.rows), tuple(found.divergences)), args.budget)
         else:
             print_text(found.summary(), end="")
         return 0
@@ -183,7 +184,7 @@ class DiffCommand:
 
         found = cd.diff(args.before, args.after)
         if args.json:
-            print_document(found.document(args.before, args.after))
+            print_document(found.document(args.before, args.after), args.budget)
         else:
             print_text(found.summary(), end="")
         return print_written(found.report(args.report)) if args.report else 0
@@ -215,7 +216,8 @@ class ColdstartCommand:
             from compilediag.views.json_documents import ColdStartDocument, list_cold_causes
 
             causes = list_cold_causes(found.causes)
-            print_document(ColdStartDocument(*found.seconds, found.found.served, found.found.environment, causes))
+            document = ColdStartDocument(*found.seconds, found.found.served, found.found.environment, causes)
+            print_document(document, args.budget)
         else:
             print_text(found.summary(), end="")
         return 0
@@ -466,7 +468,8 @@ class CheckCommand:
             head = f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}"
             gone = format_fixed(fixed)
             if args.json:
-                self._print_document(args.path, session, code if is_script else None, broken, fixed)
+                document = self._make_document(args.path, session, code if is_script else None, broken, fixed)
+                print_document(document, args.budget)
             else:
                 with without_commands(args.github):
                     for text in filter(None, (head, *map(str, broken), gone)):
@@ -481,20 +484,20 @@ class CheckCommand:
                 _print_missing_reasons(limits.baseline)
         return code or int(bool(broken))
 
-    def _print_document(
+    def _make_document(
         self,
         path: str,
         session: Session,
         code: int | None,
         broken: Sequence[Broken],
         fixed: Sequence[AcceptedCause],
-    ) -> None:
+    ) -> JsonDocument:
         from compilediag.views.findings_document import describe_session_values
         from compilediag.views.json_documents import CheckDocument, list_broken_limits
 
         values = describe_session_values(session.data, path)
         passed = not (broken or code)
-        print_document(CheckDocument(passed, code, values, list_broken_limits(broken), tuple(fixed)))
+        return CheckDocument(passed, code, values, list_broken_limits(broken), tuple(fixed))
 
     def _read_rest(self, args: argparse.Namespace) -> None:
         """Read the options and the logs that follow a session or a log."""

@@ -20,6 +20,7 @@ from .try_interpreters import run_with_interpreters
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
     from compilediag.diagnosis.plan.plan import Outcome
+    from compilediag.json_document import JsonDocument
     from compilediag.trials.fresh_process import ProgramJob
     from compilediag.trials.script_trial import ScriptTrial
 
@@ -94,7 +95,7 @@ class TryCommand:
             return INTERRUPTED
         holds = trial.is_clean if trial.outcome is None else trial.outcome.holds
         if args.json:
-            _print_document(trial, holds)
+            print_document(_make_document(trial, holds), args.budget)
         elif trial.outcome is not None:
             print(_format_trial(trial.plan, trial.outcome))
         if trial.outcome is None:
@@ -102,11 +103,11 @@ class TryCommand:
         return 0 if holds else 1
 
 
-def _print_document(trial: ScriptTrial, holds: bool) -> None:
+def _make_document(trial: ScriptTrial, holds: bool) -> JsonDocument:
     from compilediag.views.json_documents import PlanDocument, TrialDocument
 
     plan = None if trial.plan is None else PlanDocument(**trial.plan.to_dict())
-    print_document(TrialDocument(holds, trial.problem, trial.outcome, plan))
+    return TrialDocument(holds, trial.problem, trial.outcome, plan)
 
 
 def read_count(text: str) -> int:

@@ -37,7 +37,7 @@ def run_with_interpreters(args: argparse.Namespace, job: ProgramJob, command: tu
         return INTERRUPTED
     document = _make_document(trial)
     if args.json:
-        print_document(document)
+        print_document(document, args.budget)
     else:
         print_text(_format_document(document, args.fast))
     return 0 if document.is_as_good else 1

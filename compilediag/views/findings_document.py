@@ -88,13 +88,6 @@ class FindingValues:
 
 
 @dataclass(frozen=True)
-class OmittedFindings:
-    """What was left out because of the budget."""
-
-    findings: int = described("less important findings that follow the last one here")
-
-
-@dataclass(frozen=True)
 class FindingsDocument(JsonDocument):
     """What cost compile time in a session, why, and what to change, most important first."""
 
@@ -107,7 +100,6 @@ class FindingsDocument(JsonDocument):
     incomplete: tuple[str, ...] = described("why the session is not complete; empty if it is")
     session: SessionValues = described("the session as a whole")
     findings: tuple[FindingValues, ...] = described("the findings, most important first")
-    omitted: OmittedFindings = described("what was left out because of the budget")
     next: tuple[str, ...] = described("commands that go on from here")
 
 
@@ -136,7 +128,7 @@ def make_findings_document(
             incomplete=tuple(gaps),
             session=describe_session_values(data, named),
             findings=tuple(_select(rows, after, only)),
-            omitted=OmittedFindings(0),
+            omitted={"findings": 0},
             next=tuple(_suggest(data, plan, named)),
         )
     return document if budget is None else _fit(document, budget, named)
@@ -154,7 +146,7 @@ def format_findings(data: SessionData, document: FindingsDocument) -> str:
     items = Items(
         [[*describe_finding(finding), f"fingerprint: {finding.fingerprint}"] for finding in found], "numbered"
     )
-    left = document.omitted.findings
+    left = document.omitted["findings"]
     blocks = [items] if found else [explain_no_findings(collect_results(data))]
     more = [f"{format_amount(left, 'more finding')}: {document.next[0]}"] if left else []
     gaps = [f"The session is not complete: {reason}." for reason in document.incomplete]
@@ -183,7 +175,7 @@ def _fit(document: FindingsDocument, budget: int, named: str) -> FindingsDocumen
         found = document.findings[:shown]
         more = f"{format_command('findings', named)} --json"
         more += f" --after {found[-1].fingerprint}" if found else f" --budget {_count_needed(document)}"
-        return replace(document, findings=found, omitted=OmittedFindings(count - shown), next=(more, *document.next))
+        return replace(document, findings=found, omitted={"findings": count - shown}, next=(more, *document.next))
 
     if len(document.to_json()) <= budget:
         return document

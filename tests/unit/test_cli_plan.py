@@ -29,7 +29,7 @@ def test_only_the_code_is_printed(session, capsys):
 
 def test_the_plan_is_printed_as_json(session, capsys):
     assert main(["plan", str(session.path), "--json"]) == 0
-    plan = {"schema": "compilediag.plan/1", **session.plan().to_dict()}
+    plan = {"schema": "compilediag.plan/1", **session.plan().to_dict(), "omitted": {}}
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plan))
 
 

@@ -43,6 +43,31 @@ def test_every_command_has_a_document_or_prints_none():
     assert {one.partition(" ")[0] for one in PRINTED} | ELSEWHERE == {command.name for command in list_commands()}
 
 
+@pytest.mark.parametrize("command", ["plan", "diff", "check", "ranks"])
+def test_a_document_fits_its_budget(command, folder, capsys):
+    words = {"diff": ["run.cdiag", str(GOLDEN)], "check": [str(GOLDEN), "--max-graph-breaks", "99"]}
+    arguments = [command, *words.get(command, [str(GOLDEN)]), "--json"]
+
+    def read(*options):
+        main([*arguments, *options])
+        text = capsys.readouterr().out
+        values = json.loads(text)
+        jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
+        return text, values
+
+    text, whole = read()
+    assert whole["omitted"] == {} and read("--budget", str(len(text)))[1] == whole
+    for part in (0.5, 0.8):
+        text_cut, cut = read("--budget", str(int(len(text) * part)))
+        if cut["omitted"]:
+            assert len(text_cut) <= len(text) * part + 1
+        for name, value in cut.items():
+            if isinstance(value, list):
+                assert value == whole[name][: len(value)]
+                assert len(value) + cut["omitted"].get(name, 0) == len(whole[name])
+    assert command in ("check", "ranks") or cut["omitted"]
+
+
 @pytest.mark.parametrize("github", [False, True], ids=["", "on GitHub"])
 @pytest.mark.parametrize("command", PRINTED)
 def test_the_output_is_one_document(command, github, folder, capsys, monkeypatch):
