@@ -155,7 +155,14 @@ def _list_lines(file: str, before: str, after: str, steps: Sequence[PlanStep]) -
             yield from (DiffLine(number + 1, " ", old[number]) for number in range(a, b))
             continue
         found = [_find_step(file, text, a + 1, steps) for text in new[c:d]]
-        step = next(filter(None, found), None) or _find_replacing(file, a + 1, steps)
+        # Where no new line says whose it is: the step that takes code away nearest to it.
+        replacing = (
+            (abs(edit.line - a - 1), number)
+            for number, step in enumerate(steps, 1)
+            for edit in step.edits
+            if edit.file == file and edit.kind == "replace"
+        )
+        step = next(filter(None, found), None) or min(replacing, default=(0, None))[1]
         yield from (DiffLine(number + 1, "-", old[number], step) for number in range(a, b))
         for text, own in zip(new[c:d], found, strict=True):
             step = own or step
@@ -174,17 +181,6 @@ def _find_step(file: str, text: str, line: int, steps: Sequence[PlanStep]) -> in
         return min(found)[1]
     key = text.partition("=")[0].rpartition(".")[2].strip()
     return next((number for number, step in enumerate(steps, 1) if key in (step.settings or {})), None)
-
-
-def _find_replacing(file: str, line: int, steps: Sequence[PlanStep]) -> int | None:
-    """The step that takes code away nearest to a line, where no new line says whose it is."""
-    places = (
-        (abs(edit.line - line), number)
-        for number, step in enumerate(steps, 1)
-        for edit in step.edits
-        if edit.file == file and edit.kind == "replace"
-    )
-    return min(places, default=(0, None))[1]
 
 
 def _has_line(edit: Edit, text: str) -> bool:

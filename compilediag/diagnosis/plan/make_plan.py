@@ -156,7 +156,10 @@ def list_candidates(evidence: Evidence) -> list[Candidate]:
 
 def _make_candidate(evidence: Evidence, cause: Cause, facts: FactIndex) -> Candidate:
     advice = advise(cause.alone)  # Other causes have their own steps.
-    changes = get_changes(advice)
+    is_remedy = advice.has_recipe or any(change.can_be_applied for change in advice.changes)
+    changes = advice.changes or (CodeChange(text=advice.action),)
+    if advice.is_expected or (advice.rule.gives_fewer and not is_remedy):
+        changes = ()
     if changes and (changes[0].is_default or changes[0].text == DYNAMIC_BY_DEFAULT):
         kept = {**find_kept(cause, facts), **find_first_changes(evidence, cause)}
         if len(changes) < 2 or any(row.event_id not in kept for row in cause.failed):
@@ -172,14 +175,6 @@ def _make_candidate(evidence: Evidence, cause: Cause, facts: FactIndex) -> Candi
 def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[CodeChange, ...]:
     """The changes, those that make a number dynamic last if that saves nothing: for the values 0 and 1."""
     return tuple(sorted(changes, key=lambda change: is_useless and is_dynamic_change(change)))
-
-
-def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
-    """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
-    is_remedy = advice.has_recipe or any(change.can_be_applied for change in advice.changes)
-    if advice.is_expected or (advice.rule.gives_fewer and not is_remedy):
-        return ()
-    return advice.changes or (CodeChange(text=advice.action),)
 
 
 def _is_one_change(one: Candidate, other: Candidate) -> bool:
@@ -213,18 +208,15 @@ def _get_tensors(candidate: Candidate) -> frozenset[tuple[object, ...]]:
 
 
 def _merge(one: Candidate, other: Candidate) -> Candidate:
-    changes = [merge_changes(pair) for pair in zip(one.changes, other.changes, strict=False)]
+    """One candidate whose changes do what those of both do."""
+    changes = []
+    for pair in zip(one.changes, other.changes, strict=False):
+        settings = merge_settings([change.settings for change in pair]).settings
+        edits = merge_edits(edit for change in pair for edit in change.edits)
+        texts = dict.fromkeys(change.text for change in pair if change.text)
+        changes.append(CodeChange(settings or None, edits, " ".join(texts)))
     kept = {**one.kept, **other.kept}
     return Candidate((*one.causes, *other.causes), (*one.advice, *other.advice), tuple(changes), kept)
-
-
-def merge_changes(changes: Iterable[CodeChange]) -> CodeChange:
-    """One change that does what all of these do. Lines for one place become one edit, each once."""
-    changes = list(changes)
-    settings = merge_settings([change.settings for change in changes]).settings
-    texts = dict.fromkeys(change.text for change in changes if change.text)
-    edits = merge_edits(edit for change in changes for edit in change.edits)
-    return CodeChange(settings or None, edits, " ".join(texts))
 
 
 def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
@@ -330,8 +322,17 @@ def select_causes(blockers: Mapping[Recompile, Blockers], can_change: Callable[[
     """
     remaining = {row: causes for row, causes in blockers.items() if causes and all(map(can_change, causes))}
     chosen: list[int] = []
+
+    def rate(option: Blockers) -> tuple[float, ...]:
+        """A number that is the lower the more seconds, then recompiles, the causes save each; ties keep their order."""
+        saved = [row for row, causes in remaining.items() if causes <= option | set(chosen)]
+        seconds = sum_seconds(row.lost_s for row in saved)
+        return -seconds / len(option), -len(saved) / len(option), *sorted(option)
+
     while remaining:
-        chosen += _choose_next(remaining, frozenset(chosen))
+        # The causes that together save the most per change, of those that complete at least one recompile.
+        best = min({causes - set(chosen) for causes in remaining.values()}, key=rate)
+        chosen += sorted(best, key=lambda cause: rate(frozenset([cause])))
         remaining = {row: causes for row, causes in remaining.items() if not causes <= set(chosen)}
     saved = tuple(find_saved(blockers, chosen[: number + 1]) for number in range(len(chosen)))
     return Selection(tuple(chosen), saved, tuple(find_saved(blockers, [cause]) for cause in chosen))
@@ -340,20 +341,6 @@ def select_causes(blockers: Mapping[Recompile, Blockers], can_change: Callable[[
 def find_saved(blockers: Mapping[Recompile, Blockers], changed: Collection[int]) -> tuple[Recompile, ...]:
     """The recompiles that do not happen when these causes are changed."""
     return tuple(row for row, causes in blockers.items() if causes and causes <= set(changed))
-
-
-def _choose_next(remaining: Mapping[Recompile, Blockers], chosen: Blockers) -> list[int]:
-    """The causes that together save the most seconds per change, of those that complete at least one recompile."""
-    options = list({causes - chosen for causes in remaining.values()})
-    best = min(options, key=lambda option: _rate(remaining, chosen, option))
-    return sorted(best, key=lambda cause: _rate(remaining, chosen, frozenset([cause])))
-
-
-def _rate(remaining: Mapping[Recompile, Blockers], chosen: Blockers, option: Blockers) -> tuple[float, ...]:
-    """A number that is the lower the more seconds, then recompiles, the causes save each; ties keep their order."""
-    saved = [row for row, causes in remaining.items() if causes <= option | chosen]
-    seconds = sum_seconds(row.lost_s for row in saved)
-    return -seconds / len(option), -len(saved) / len(option), *sorted(option)
 
 
 # The steps, from the chosen causes: where, what varies, what to change, and what that saves
@@ -373,12 +360,36 @@ def _make_steps(
     written: set[tuple[str, int, str]] = set()
     for number, (candidate, saved, alone) in enumerate(zip(chosen, selection.saved, selection.alone, strict=True), 1):
         others = [other for other in chosen if other is not candidate]
-        seconds = _sum_saved(evidence, saved)
-        saving = _describe_saving(evidence, candidate, saved, seconds, alone, others, not steps)
-        step = _make_step(candidate, saved, seconds, saving)
-        edits = tuple(edit for edit in (_drop_repeated(edit, written) for edit in step.edits) if edit.new)
-        alternatives = (*step.alternatives, *(spec.change for spec in specs if number in spec.steps))
-        steps.append(replace(step, recompiles_saved_alone=len(alone), edits=edits, alternatives=alternatives))
+        causes, change, seconds = candidate.causes, candidate.changes[0], _sum_saved(evidence, saved)
+        title, title_values = write_title(candidate)
+        origin = _describe_line(causes)
+        file, line, function, code = _find_place(causes[0], change)
+        steps.append(
+            PlanStep(
+                rule=candidate.advice[0].rule.id,
+                what=f"{describe_what(candidate)}{f' ({origin})' if origin else ''}",
+                change=change.code,
+                why=_explain(candidate),
+                saving=_describe_saving(evidence, candidate, saved, seconds, alone, others, not steps),
+                recompiles_saved_alone=len(alone),
+                recompiles_saved=len(saved),
+                seconds_saved=seconds,
+                evidence=tuple(sorted(get_ids(candidate.rows))),
+                file=file,
+                line=line,
+                function=function,
+                code=code,
+                expression=_get_expression(candidate),
+                values=candidate.shapes or list_unique(value for cause in causes for value in cause.values),
+                settings=change.settings,
+                edits=tuple(edit for edit in (_drop_repeated(edit, written) for edit in change.edits) if edit.new),
+                alternatives=(*candidate.changes[1:], *(spec.change for spec in specs if number in spec.steps)),
+                causes=tuple(_describe(cause, advice) for cause, advice in candidate.advised),
+                title=title,
+                title_values=title_values,
+                origin=origin,
+            )
+        )
     return tuple(steps)
 
 
@@ -406,37 +417,6 @@ def _sum_saved(evidence: Evidence, saved: Sequence[Recompile]) -> float:
         longest = max(row.lost_s or 0.0 for row in own)
         seconds -= max(0.0, longest - first.get(place, longest))
     return max(0.0, seconds)
-
-
-def _make_step(candidate: Candidate, saved: Sequence[Recompile], seconds: float, saving: str) -> PlanStep:
-    causes, change = candidate.causes, candidate.changes[0]
-    title, title_values = write_title(candidate)
-    origin = _describe_line(causes)
-    file, line, function, code = _find_place(causes[0], change)
-    return PlanStep(
-        rule=candidate.advice[0].rule.id,
-        what=f"{describe_what(candidate)}{f' ({origin})' if origin else ''}",
-        change=change.code,
-        why=_explain(candidate),
-        saving=saving,
-        recompiles_saved_alone=0,
-        recompiles_saved=len(saved),
-        seconds_saved=seconds,
-        evidence=tuple(sorted(get_ids(candidate.rows))),
-        file=file,
-        line=line,
-        function=function,
-        code=code,
-        expression=_get_expression(candidate),
-        values=candidate.shapes or list_unique(value for cause in causes for value in cause.values),
-        settings=change.settings,
-        edits=change.edits,
-        alternatives=candidate.changes[1:],
-        causes=tuple(_describe(cause, advice) for cause, advice in candidate.advised),
-        title=title,
-        title_values=title_values,
-        origin=origin,
-    )
 
 
 def _describe(cause: Cause, advice: Advice) -> str:

@@ -356,33 +356,27 @@ class Outcome(Measured):
         return cls(**found)
 
     def __str__(self) -> str:
-        parts = [*self._list_changes(), *self._list_agreements()]
+        parts = []
+        if self.recompiles_before is not None and self.recompiles_after is not None:
+            parts.append(f"{format_amount(self.recompiles_before, 'recompile')} -> {self.recompiles_after}")
+        if self.backend is not None:
+            parts.append(f"with the backend {self.backend!r}, so times were not compared")
+        else:
+            times = (
+                (self.compile_seconds_before, self.compile_seconds_after, "compiling"),
+                (self.wall_seconds_before, self.wall_seconds_after, "in all"),
+            )
+            for before, after, what in times:
+                if before is not None and after is not None:
+                    parts.append(f"{format_seconds(before)} -> {format_seconds(after)} {what}")
+        one, other = self.exit_codes
+        if one is not None and other is not None:
+            parts.append(f"exit code {one}" if one == other else f"exit code {one} -> {other}")
+        if self.same_output is not None:
+            parts.append("same output" if self.same_output else "other output")
         verdict = "Tried, the plan holds" if self.holds else "Tried, the plan does not hold"
         text = f"{verdict}: {', '.join(parts)}" if parts else verdict
         return escape_controls(f"{text}. {self.note[:1].upper()}{self.note[1:]}." if self.note else f"{text}.")
-
-    def _list_changes(self) -> list[str]:
-        found = []
-        if self.recompiles_before is not None and self.recompiles_after is not None:
-            found.append(f"{format_amount(self.recompiles_before, 'recompile')} -> {self.recompiles_after}")
-        if self.backend is not None:
-            return [*found, f"with the backend {self.backend!r}, so times were not compared"]
-        if self.compile_seconds_before is not None and self.compile_seconds_after is not None:
-            before, after = format_seconds(self.compile_seconds_before), format_seconds(self.compile_seconds_after)
-            found.append(f"{before} -> {after} compiling")
-        if self.wall_seconds_before is not None and self.wall_seconds_after is not None:
-            before, after = format_seconds(self.wall_seconds_before), format_seconds(self.wall_seconds_after)
-            found.append(f"{before} -> {after} in all")
-        return found
-
-    def _list_agreements(self) -> list[str]:
-        found = []
-        one, other = self.exit_codes
-        if one is not None and other is not None:
-            found.append(f"exit code {one}" if one == other else f"exit code {one} -> {other}")
-        if self.same_output is not None:
-            found.append("same output" if self.same_output else "other output")
-        return found
 
 
 def _fits(value: object, declared: str) -> bool:

@@ -104,16 +104,15 @@ def find_specs(evidence: Evidence, chosen: Sequence[Sequence[Cause]]) -> tuple[D
     version of torch that has them.
     """
     versions = {cause.facts.torch_version for causes in chosen for cause in causes}
-    return tuple(_find_specs(evidence, chosen)) if versions and max(versions) >= SPEC_SINCE else ()
-
-
-def _find_specs(evidence: Evidence, chosen: Sequence[Sequence[Cause]]) -> Iterator[DynamicSpec]:
-    own = read_own_code(evidence)
+    if not versions or max(versions) < SPEC_SINCE:
+        return ()
+    own, found = read_own_code(evidence), []
     for varying in find_spec_evidence(evidence):
         steps = tuple(n for n, causes in enumerate(chosen, 1) if all(_covers(varying, cause) for cause in causes))
         change = write_spec(varying, own) if steps else None
         if change is not None:
-            yield DynamicSpec(change, steps, *varying.place)
+            found.append(DynamicSpec(change, steps, *varying.place))
+    return tuple(found)
 
 
 def _covers(varying: SpecEvidence, cause: Cause) -> bool:
@@ -236,14 +235,11 @@ def _list_ties(
 def _check_uses(slots: Iterable[Slot], recompiles: Sequence[Recompile]) -> None:
     """CannotSpecify unless each value that never was dynamic is a number that its line only calculates with."""
     for slot in slots:
-        rows = [row for row in recompiles if _is_about(row, slot)]
+        guarded = (row for row in recompiles if row.guard_source)
+        rows = [row for row in guarded if find_torch_source(row.guard_source or "", row.reason) == slot.name]
         uses = [find_uses(row.user_code, format_expression(row.guard_source or "")) for row in rows]
         if slot.dim is not None or not uses or not all(use and use <= _CALCULATIONS for use in uses):
             raise CannotSpecify(slot.name)
-
-
-def _is_about(row: Recompile, slot: Slot) -> bool:
-    return bool(row.guard_source) and find_torch_source(row.guard_source or "", row.reason) == slot.name
 
 
 def _find_ranks(slots: Iterable[Slot], failures: Iterable[GuardFailure]) -> dict[str, int]:
@@ -304,18 +300,13 @@ def write_spec(evidence: SpecEvidence, own: OwnCode) -> CodeChange | None:
         return _edit_decorator(*decorator, Edit(file, line, "replace", code, "", code=code), shared, items)
     if is_own and code.startswith(("def ", "async def ")) and not evidence.is_in_place and frame.function != "__call__":
         place = Edit(file, line, "insert_before", code, "", code=code)
-        return _insert(place, shared, _write_call("@dynamic_spec(", items, ")"))
-    called = "module.compile(" if evidence.is_in_place else f"torch.compile({_get_callable(frame.function)}, "
-    lines = "\n".join([*shared, _write_call(f"{called}dynamic_shapes=", items, ")")])
+        return _insert(place, shared, _write_call("@dynamic_spec(", items))
+    name = frame.function or ""
+    function = "module" if name == "forward" else name if _NAME.fullmatch(name) else "function"
+    called = "module.compile(" if evidence.is_in_place else f"torch.compile({function}, "
+    lines = "\n".join([*shared, _write_call(f"{called}dynamic_shapes=", items)])
     text = f"{_write_import(lines)}\n{lines}"
     return CodeChange(text=text) if is_known_code(text) else None
-
-
-def _get_callable(function: str | None) -> str:
-    """What is passed to torch.compile: `module`, or the function by its name if it has one."""
-    if function == "forward":
-        return "module"
-    return function if function and _NAME.fullmatch(function) else "function"
 
 
 def _parse_decorator(code: str) -> tuple[str, tuple[str, ...]] | None:
@@ -338,7 +329,7 @@ def _edit_decorator(
     if {"dynamic", "dynamic_shapes"} & set(options):
         return None
     start = f"{text[:-1].rstrip().removesuffix(',')}{', ' if options else ''}" if text.endswith(")") else f"{text}("
-    new = _write_call(f"{start}dynamic_shapes=", items, ")")
+    new = _write_call(f"{start}dynamic_shapes=", items)
     before = "\n".join(shared)
     if get_new_option(text, new) is None or not is_known_code(before):
         return None
@@ -357,10 +348,10 @@ def _write_import(code: str) -> str:
     return f"from {SPEC_MODULE} import {', '.join(used)}"
 
 
-def _write_call(start: str, items: Sequence[str], end: str) -> str:
+def _write_call(start: str, items: Sequence[str]) -> str:
     """A call with a dict, on one line if that is short enough."""
-    line = f"{start}{{{', '.join(items)}}}{end}"
-    return line if len(line) <= WIDTH else "\n".join([f"{start}{{", *(f"    {item}," for item in items), f"}}{end}"])
+    line = f"{start}{{{', '.join(items)}}})"
+    return line if len(line) <= WIDTH else "\n".join([f"{start}{{", *(f"    {item}," for item in items), "})"])
 
 
 # Variables

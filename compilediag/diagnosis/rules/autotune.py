@@ -143,7 +143,10 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
     saved_ms = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
     benchmark_s, precompile_s = sum_stages(rows), _find_longest(row.precompile_s for row in rows)
     spent = None if benchmark_s is None and precompile_s is None else (benchmark_s or 0.0) + (precompile_s or 0.0)
-    failed = _map_failures(rows, final)
+    timed = {row.choice for row in final}
+    # Choice -> the first line of why it has no time, for those that never got one.
+    without = (row for row in rows if row.choice not in timed and row.fail_reason is not None)
+    failed = {row.choice: format_first_line(row.fail_reason or "") for row in without}
     known: dict[str, Any] = {name: find_first(getattr(row, name) for row in rows) for name in _OF_RUN}
     return TuningRun(
         **known,
@@ -154,7 +157,7 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
         op=format_op(find_first(row.op for row in rows)),
         inputs=tuple(find_first(row.inputs for row in rows) or ()),
         choices=len({row.choice for row in rows}),
-        timed=len({row.choice for row in final}),
+        timed=len(timed),
         failed=len(failed),
         winner=winner.choice if winner else None,
         winner_kind=winner.choice_kind if winner else None,
@@ -194,16 +197,6 @@ def count_calls_to_pay(spent_s: float | None, saved_ms: float | None) -> int | N
     if spent_s is None or saved_ms is None or saved_ms <= 0:
         return None
     return math.ceil(spent_s * 1e3 / saved_ms)
-
-
-def _map_failures(rows: Iterable[AutotuneChoice], final: Iterable[AutotuneChoice]) -> dict[str | None, str]:
-    """Choice -> the first line of why it has no time, for those that never got one."""
-    timed = {row.choice for row in final}
-    return {
-        row.choice: format_first_line(row.fail_reason)
-        for row in rows
-        if row.choice not in timed and row.fail_reason is not None
-    }
 
 
 def sum_stages(rows: Iterable[AutotuneChoice]) -> float | None:
@@ -270,17 +263,18 @@ def find_tuning_problems(evidence: Evidence) -> list[Finding]:
     """Runs in which every choice failed, that gained little or were repeated, and choices that failed often."""
     runs = find_tuning_runs(evidence)
     measured = [run for run in runs if run.from_cache is None]
+
+    def get_problem(run: TuningRun) -> tuple[object, ...]:
+        # Runs of one process have it in common if they tune the same, as far as is known.
+        what = (run.tuner, run.op, run.inputs or run.event_id, run.device)
+        return (run.rank, run.pid, *what, run.choices, run.stages)
+
     return [
         *(_report_no_choice(run) for run in runs if run.choices and not run.timed and run.failed),
-        *_find_small_gains(measured),
-        *_find_repeated_runs(measured),
+        *map(_report_small_gain, group_small_gains(measured)),
+        *(_report_repeated(group) for group in group_by(measured, get_problem).values() if len(group) > 1),
         *_find_failing_choices(runs),
     ]
-
-
-def _find_small_gains(runs: list[TuningRun]) -> list[Finding]:
-    """Runs of one op whose winner is the extern kernel, which runs without any tuning, or hardly faster."""
-    return [_report_small_gain(group, sum_seconds(run.spent_s for run in group)) for group in group_small_gains(runs)]
 
 
 def group_small_gains(runs: Iterable[TuningRun]) -> list[list[TuningRun]]:
@@ -296,7 +290,9 @@ def _has_small_gain(run: TuningRun) -> bool:
     return run.margin_extern is not None and run.margin_extern < MIN_GAIN and not is_fused
 
 
-def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
+def _report_small_gain(runs: list[TuningRun]) -> Finding:
+    """Runs of one op whose winner is the extern kernel, which runs without any tuning, or hardly faster."""
+    spent = sum_seconds(run.spent_s for run in runs)
     best = max(run.margin_extern or 0.0 for run in runs)
     has_extern_won = all(run.winner_kind == "extern" for run in runs)
     gain = "the extern kernel won" if has_extern_won else f"at most {format_share(best)} faster than the extern kernel"
@@ -316,17 +312,6 @@ def _report(rule: Rule, runs: Sequence[TuningRun], facts: Mapping[str, object], 
     evidence = tuple(sorted(event_id for run in runs for event_id in run.evidence))
     found = {"evidence": evidence, "count": len(runs), **find_shared_place(run.place for run in runs)}
     return report(rule, (), facts, **(found | fields))
-
-
-def _find_repeated_runs(runs: list[TuningRun]) -> list[Finding]:
-    groups = group_by(runs, _get_problem)
-    return [_report_repeated(group) for group in groups.values() if len(group) > 1]
-
-
-def _get_problem(run: TuningRun) -> tuple[object, ...]:
-    """What runs of one process have in common if they tune the same problem, as far as is known."""
-    what = (run.tuner, run.op, run.inputs or run.event_id, run.device)
-    return (run.rank, run.pid, *what, run.choices, run.stages)
 
 
 def _report_repeated(runs: list[TuningRun]) -> Finding:
@@ -359,12 +344,10 @@ def _find_failing_choices(runs: list[TuningRun]) -> list[Finding]:
     found: dict[str, list[tuple[TuningRun, int]]] = defaultdict(list)
     for run in runs:
         for reason, count in run.fail_reasons if run.timed else ():
-            found[_classify(reason)].append((run, count))
-    return [
-        _report_failing(kind, failures)
-        for kind, failures in found.items()
-        if sum(count for _, count in failures) >= CHOICES_FAILED.worth_count
-    ]
+            kind = next((kind for kind in _KINDS if kind in reason), reason)
+            found[kind].append((run, count))
+    reports = (_report_failing(kind, failures) for kind, failures in found.items())
+    return [one for one in reports if one.count >= CHOICES_FAILED.worth_count]
 
 
 #: Part of the tuner's reason -> what the failure is called, and what it means.
@@ -379,10 +362,6 @@ _KINDS = {
         "There is nothing to do: torch took other choices. These could not be launched, or failed torch's size check.",
     ),
 }
-
-
-def _classify(reason: str) -> str:
-    return next((kind for kind in _KINDS if kind in reason), reason)
 
 
 def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding:

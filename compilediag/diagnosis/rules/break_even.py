@@ -151,11 +151,18 @@ def are_calls_counted(data: Rows) -> bool:
 def list_entries(evidence: Evidence) -> list[CompiledEntry]:
     """The compiled entries of a session, in the order of their compiles."""
     compiles = evidence.rows(Compile)
-    paid = _sum_by_key(compiles)
+    # Compile key -> s of the compile, its backward included; without those that were not timed.
+    paid: dict[str, float] = defaultdict(float)
+    for row in compiles:
+        if row.compile_key is not None and is_timed(row.duration_s):
+            paid[row.compile_key] += row.duration_s
     calls = evidence.rows(Calls)
     tallies = _tally((row for row in calls if row.ran != "eager"), lambda row: row.compile_key)
     eager = _tally((row for row in calls if row.ran == "eager"), _get_process_place)
-    made = _list_made(compiles)
+    # The compiles that made an entry, one per key.
+    all_made = [row for row in compiles if row.trigger != "lazy_backward" and row.outcome in MADE]
+    first = {row.compile_key: row for row in reversed(all_made)}
+    made = [row for row in all_made if row.compile_key is None or first[row.compile_key] is row]
     last = {(_get_process_place(row), row.region): row for row in made}
     are_counted = are_calls_counted(evidence)
     entries = []
@@ -168,23 +175,6 @@ def list_entries(evidence: Evidence) -> list[CompiledEntry]:
         worth = EntryWorth(paid_s, tally.calls, tally.mean_s, mean_s) if tally else None
         entries.append(CompiledEntry(row, paid_s, tally, worth, last[place, row.region] is not row or place in eager))
     return entries
-
-
-def _list_made(compiles: Iterable[Compile]) -> list[Compile]:
-    """The compiles that made an entry, one per key."""
-    made = [row for row in compiles if row.trigger != "lazy_backward" and row.outcome in MADE]
-    first = {row.compile_key: row for row in reversed(made)}
-    return [row for row in made if row.compile_key is None or first[row.compile_key] is row]
-
-
-def _sum_by_key(compiles: Iterable[Compile]) -> dict[str, float]:
-    """Compile key -> s of the compile, its backward included; without those that were not timed."""
-    seconds: dict[str, float] = defaultdict(float)
-    for row in compiles:
-        key = row.compile_key
-        if key is not None and is_timed(row.duration_s):
-            seconds[key] += row.duration_s
-    return seconds
 
 
 def _tally(rows: Iterable[Calls], key: Callable[[Calls], K]) -> dict[K, CallTally]:
@@ -292,23 +282,19 @@ def make_eager_call_counter(evidence: Evidence) -> Callable[[Place], str | None]
 @kept_of(Calls)
 def find_entries_used_once(evidence: Evidence) -> list[Finding]:
     """Functions whose entries cost much, were called once and then left for others; none if calls were not counted."""
-    left = [
-        entry for entry in list_entries(evidence) if entry.was_left and entry.worth is not None and entry.worth.once
-    ]
-    groups = group_by(left, lambda entry: entry.place)
-    paid = [(entries, sum_seconds(entry.paid_s for entry in entries)) for entries in groups.values()]
-    return [_report_used_once(entries, seconds) for entries, seconds in paid if seconds >= USED_ONCE.worth_s]
-
-
-def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
-    place = entries[0].place
-    facts = {
-        "spent": format_seconds(paid_s),
-        "entries": format_amount(len(entries), "entry that was", "entries that were"),
-    }
-    # No seconds: where they are recompiles, the finding on their cause has these already.
-    severity = get_severity(paid_s, 1, "medium")
-    return report(USED_ONCE, (entry.compile for entry in entries), facts, severity=severity, places=(place,))
+    once = (entry for entry in list_entries(evidence) if entry.worth is not None and entry.worth.once)
+    findings = []
+    for place, entries in group_by((entry for entry in once if entry.was_left), lambda entry: entry.place).items():
+        paid_s = sum_seconds(entry.paid_s for entry in entries)
+        if paid_s >= USED_ONCE.worth_s:
+            facts = {
+                "spent": format_seconds(paid_s),
+                "entries": format_amount(len(entries), "entry that was", "entries that were"),
+            }
+            # No seconds: where they are recompiles, the finding on their cause has these already.
+            severity, compiles = get_severity(paid_s, 1, "medium"), [entry.compile for entry in entries]
+            findings.append(report(USED_ONCE, compiles, facts, severity=severity, places=(place,)))
+    return findings
 
 
 @kept_of(Calls)

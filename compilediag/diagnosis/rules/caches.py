@@ -64,16 +64,12 @@ def explain_miss(data: Rows, event_id: int) -> str:
         raise KeyError(f"no cache lookup has the event id {event_id}")
     if row.outcome not in MISSES:
         raise CompilediagError(f"event {event_id} is not a cache miss: {row.cache} {row.outcome}")
-    lines = [_describe_lookup(row), *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))]
-    return escape_lines("\n".join(lines))
-
-
-def _describe_lookup(row: CacheLookup) -> str:
     where = format_function(*get_place(row))
     which = f", compile {row.compile_id}" if row.compile_id else ""
     cache = NAMES.get(row.cache or "", f"the cache {row.cache}")
     tier = f" ({row.tier})" if row.tier else ""
-    return f"{where}{which}: missed in {cache}{tier}, key {row.key or 'unknown'}"
+    first = f"{where}{which}: missed in {cache}{tier}, key {row.key or 'unknown'}"
+    return escape_lines("\n".join([first, *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))]))
 
 
 def list_miss_reasons(row: CacheLookup, has_parts: bool) -> list[str]:
@@ -82,18 +78,16 @@ def list_miss_reasons(row: CacheLookup, has_parts: bool) -> list[str]:
         return [f"{GUARDED}: {row.guard}" if row.guard else f"{GUARDED}."]
     if row.nearest_key is None and row.cache not in NAMES:
         return [row.reason or UNCOMPARED]
-    return [*([f"torch's reason: {row.reason}"] if row.reason else []), *_compare_keys(row, has_parts)]
-
-
-def _compare_keys(row: CacheLookup, has_parts: bool) -> list[str]:
+    lines = [f"torch's reason: {row.reason}"] if row.reason else []
     if row.nearest_key is None:
-        return [FIRST if has_parts else UNSEEN]
+        return [*lines, FIRST if has_parts else UNSEEN]
     if row.nearest_key == row.key:
-        return [LOST + (f" The key is from {row.nearest_session}." if row.nearest_session else ""), LOST_ADVICE]
-    nearest = f"Nearest earlier key, from {row.nearest_session or 'this session'}: {row.nearest_key}"
+        origin = f" The key is from {row.nearest_session}." if row.nearest_session else ""
+        return [*lines, f"{LOST}{origin}", LOST_ADVICE]
+    lines.append(f"Nearest earlier key, from {row.nearest_session or 'this session'}: {row.nearest_key}")
     if not row.key_diff:
-        return [nearest, "The recorded parts of the two keys are equal."]
-    return [nearest, "What differs:", *(f"  {text}" for text in row.key_diff), *filter(None, [_explain(row.key_diff)])]
+        return [*lines, "The recorded parts of the two keys are equal."]
+    return [*lines, "What differs:", *(f"  {text}" for text in row.key_diff), *filter(None, [_explain(row.key_diff)])]
 
 
 def _explain(differences: Iterable[str]) -> str:
@@ -222,9 +216,18 @@ def find_cache_problems(evidence: Evidence) -> list[Finding]:
     gone = group_by((r for r in missed if r.key is not None and r.nearest_key == r.key), lambda row: row.cache)
     # Key -> seconds of the compile whose result was then stored under it.
     costs = {row.key: row.taken_s for row in rows if row.outcome == "saved" and is_timed(row.taken_s)}
-    compiles = _sum_backend_seconds(evidence.rows(Compile))
+    # Compile key -> s below Dynamo: what a cache would have saved.
+    compiles: dict[str, float] = defaultdict(float)
+    for row in evidence.rows(Compile):
+        if row.compile_key is not None and is_timed(row.aot_s):
+            compiles[row.compile_key] += row.aot_s
+    by_settings = group_by(missed, lambda row: tuple(dict.fromkeys(map(get_component, row.key_diff or ()))))
     return [
-        *(_report_settings(names, group, costs) for names, group in _group_by_settings(missed).items()),
+        *(
+            _report_settings(names, group, costs)
+            for names, group in by_settings.items()
+            if names and all(name.startswith(SETTINGS) for name in names)
+        ),
         *(_report_gone(cache, group, costs) for cache, group in gone.items()),
         *(_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass")),
         *(_report_failure(group) for group in _group_by_reason(rows, "failed")),
@@ -241,13 +244,8 @@ def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -
     return sum_seconds(max(caches.values()) for caches in compiles.values())
 
 
-def _group_by_settings(missed: Iterable[CacheLookup]) -> dict[tuple[str, ...], list[CacheLookup]]:
-    """Names of the settings that alone differ -> the misses that they explain."""
-    groups = group_by(missed, lambda row: tuple(dict.fromkeys(map(get_component, row.key_diff or ()))))
-    return {names: rows for names, rows in groups.items() if names and all(n.startswith(SETTINGS) for n in names)}
-
-
 def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
+    """Misses that these settings alone explain."""
     lost = _sum_costs(rows, costs)
     differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
     changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
@@ -300,15 +298,6 @@ def _report_bypass(rows: list[CacheLookup], compiles: Mapping[str, float]) -> Fi
     )
 
 
-def _sum_backend_seconds(compiles: Iterable[Compile]) -> dict[str, float]:
-    """Compile key -> s below Dynamo: what a cache would have saved."""
-    seconds: dict[str, float] = defaultdict(float)
-    for row in compiles:
-        if row.compile_key is not None and is_timed(row.aot_s):
-            seconds[row.compile_key] += row.aot_s
-    return dict(seconds)
-
-
 _REMOTE = (
     "Check that the server can be reached (for Redis: TORCHINDUCTOR_REDIS_HOST and TORCHINDUCTOR_REDIS_PORT), or turn "
     "the remote cache off. torch still compiles, but does not share the results with other machines."
@@ -321,7 +310,9 @@ _LOCAL = (
 
 def _report_failure(rows: list[CacheLookup]) -> Finding:
     is_remote = rows[0].tier == "remote"
-    why = _explain_failure(rows)
+    why, error = format_first_line(rows[0].reason or ""), find_first(row.exception_type for row in rows)
+    if error and not why.startswith(error):
+        why = f"{format_line(error, 60)}: {why}".rstrip(": ")
     facts = {
         "cache": f"{_name(rows[0].cache)}{' (remote)' if is_remote else ''}",
         "reason": why or "no reason given",
@@ -329,14 +320,6 @@ def _report_failure(rows: list[CacheLookup]) -> Finding:
     }
     waited = sum_seconds(row.duration_s for row in rows)
     return report(_FAILED, rows, facts, seconds_lost=waited, details=(why,) if why else ())
-
-
-def _explain_failure(rows: list[CacheLookup]) -> str:
-    """The class of the exception and the reason."""
-    reason, error = format_first_line(rows[0].reason or ""), find_first(row.exception_type for row in rows)
-    if not error or reason.startswith(error):
-        return reason
-    return f"{format_line(error, 60)}: {reason}".rstrip(": ")
 
 
 def _name(cache: str | None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import (
@@ -52,13 +52,13 @@ from ..evidence import (
 )
 from ..finding import Finding
 from ..rule import Rule
-from ..trace_tree import FunctionTrace, sum_traced, sum_user_functions
+from ..trace_tree import sum_traced, sum_user_functions
 from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems, find_tuning_runs, group_small_gains
 from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
 from .cudagraphs import advise_skip, describe_refusal, list_refusals
-from .repeated_code import REGIONS_SINCE, UNROLLED_LOOP, estimate_saving, find_unrolled_loops, has_numbers
+from .repeated_code import REGIONS_SINCE, UNROLLED_LOOP, RepeatedCode, find_repeated_code, find_unrolled_loops
 
 SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
 
@@ -270,13 +270,12 @@ def _find_traced_again(evidence: Evidence) -> list[CompileCost]:
     }
     rows = [row for row in evidence.rows(TracedFunction) if get_place(row) == most.place]
     cost = _report(TRACING, most.seconds, rows, facts, most.place)
-    return [replace(cost, details=tuple(_describe_traced(each, total) for each in functions[:SHOWN_FUNCTIONS]))]
-
-
-def _describe_traced(trace: FunctionTrace, total: float) -> str:
-    """`attend (model.py:31), 48x: 1.2 s, 56 %`."""
-    times = f"{format_function(*trace.place)}, {format_times(trace.count)}"
-    return f"{times}: {format_seconds(trace.seconds)}, {format_share(trace.seconds / total)}"
+    details = [
+        f"{format_function(*each.place)}, {format_times(each.count)}: {format_seconds(each.seconds)}, "
+        f"{format_share(each.seconds / total)}"
+        for each in functions[:SHOWN_FUNCTIONS]
+    ]
+    return [replace(cost, details=tuple(details))]
 
 
 def _find_tuning(evidence: Evidence) -> list[CompileCost]:
@@ -339,54 +338,22 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
     return [replace(_report(CHECK_OF_CPU, seconds, checks, {}), code=SKIP_CPU_CHECK)]
 
 
-class BlockCompile(NamedTuple):
-    """A compile of a graph of identical blocks: its rows, forward first, and the s that regional compilation saves."""
-
-    forward: Compile
-    blocks: dict[str, Any]
-    rows: Sequence[Compile]
-    saved_s: float
-
-    @property
-    def subject(self) -> tuple[object, ...]:
-        """What compiles of the same function and blocks have in common."""
-        return (*get_place(self.forward), self.blocks["class"], self.blocks["count"])
-
-
 @kept
 def find_repeated_blocks(evidence: Evidence) -> list[CompileCost]:
     """The functions whose graphs consist of identical blocks, and what regional compilation saves of their compiles."""
-    phases, kernels = evidence.by_compile(Phase), evidence.by_compile(KernelCompile)
-    found = (
-        _find_blocks(rows, phases.get(key, ()), kernels.get(key, ()))
-        for key, rows in evidence.by_compile(Compile).items()
-        if key is not None
-    )
-    groups = group_by((one for one in found if one is not None), lambda one: one.subject)
+
+    def is_compiled(row: Compile) -> bool:
+        # With a graph that a cache had, nothing was compiled.
+        return row.outcome in MADE and (row.backend != "inductor" or row.inductor_s is not None)
+
+    found = find_repeated_code(evidence, "blocks", {"class": str, "path": str}, is_compiled)
+    worth = [one for one in found if one.saved_s >= REPEATED_BLOCKS.worth_s]
+    groups = group_by(worth, lambda one: (*get_place(one.forward), one.code["class"], one.code["count"]))
     return [_report_blocks(group) for group in groups.values()]
 
 
-def _find_blocks(
-    rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
-) -> BlockCompile | None:
-    # With a graph that a cache had, nothing was compiled.
-    made = (row for row in rows if row.outcome in MADE and (row.backend != "inductor" or row.inductor_s is not None))
-    usable = (row for row in made if row.blocks)
-    forward = next((row for row in usable if _are_complete(row.blocks or {})), None)
-    blocks = forward.blocks if forward is not None else None
-    if forward is None or blocks is None:
-        return None
-    saved = estimate_saving(rows, blocks, phases, kernels)
-    return BlockCompile(forward, blocks, rows, saved) if saved >= REPEATED_BLOCKS.worth_s else None
-
-
-def _are_complete(blocks: dict[str, Any]) -> bool:
-    """True for the blocks of a graph as sources record them; a file can have anything."""
-    return has_numbers(blocks) and all(isinstance(blocks.get(name), str) for name in ("class", "path"))
-
-
-def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
-    forward, blocks = compiles[0].forward, compiles[0].blocks
+def _report_blocks(compiles: Sequence[RepeatedCode]) -> CompileCost:
+    forward, blocks = compiles[0].forward, compiles[0].code
     rows, saved = [row for one in compiles for row in one.rows], sum(one.saved_s for one in compiles)
     facts = {
         "number": int(blocks["count"]),
@@ -396,18 +363,13 @@ def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
         "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
     }
     cost = _report(REPEATED_BLOCKS, saved, rows, facts, get_place(forward))
-    first = f"first block: {format_line(blocks['path'], 100)}"
-    return replace(cost, code=_write_code(str(blocks["class"])), details=(first,))
-
-
-def _write_code(name: str) -> str:
-    """The lines that compile each block of a class in place, wherever the model has them."""
     # A file can contain any text, and users paste these lines into their program.
-    name = name if name.isidentifier() else "Block"
-    return (
+    name = blocks["class"] if blocks["class"].isidentifier() else "Block"
+    code = (
         f'for block in model.modules():\n    if type(block).__name__ == "{name}":\n        block.compile()\n'
         "# and call the model itself, without torch.compile around it"
     )
+    return replace(cost, code=code, details=(f"first block: {format_line(blocks['path'], 100)}",))
 
 
 @kept
@@ -415,23 +377,17 @@ def find_repeated_compiles(evidence: Evidence) -> list[CompileCost]:
     """Functions whose same graph was compiled several times although no guard failed."""
     made = [row for row in evidence.rows(Compile) if row.outcome == "ok" and row.trigger == "dynamo" and row.graph_ops]
     fresh = [row for row in made if not row.is_recompile and row.compile_key is not None]
-    groups = group_by(fresh, _describe_graph)
-    paid = evidence.by_compile(Compile)
-    costs = (_report_compiles(rows, [paid[row.compile_key] for row in rows]) for rows in groups.values())
-    return [cost for cost in costs if cost is not None]
-
-
-def _describe_graph(row: Compile) -> tuple[object, ...]:
-    """What compiles of the same graph have in common."""
-    return row.rank, row.pid, *get_place(row), row.backend, row.graph_ops, row.graph_nodes, row.graph_inputs
-
-
-def _report_compiles(rows: Sequence[Compile], parts: Sequence[Sequence[Compile]]) -> CompileCost | None:
-    again = sum_seconds(row.duration_s for part in parts[1:] for row in part)
-    if len(rows) < REPEATED_COMPILES.worth_count or again < REPEATED_COMPILES.worth_s:
-        return None
-    facts = {"times": format_amount(len(rows), "time")}
-    return _report(REPEATED_COMPILES, again, (row for part in parts for row in part), facts, get_place(rows[0]))
+    same = ("backend", "graph_ops", "graph_nodes", "graph_inputs")
+    groups = group_by(fresh, lambda row: (row.rank, row.pid, *get_place(row), *(getattr(row, name) for name in same)))
+    found = []
+    for rows in groups.values():
+        parts = [evidence.by_compile(Compile)[row.compile_key] for row in rows]
+        again = sum_seconds(row.duration_s for part in parts[1:] for row in part)
+        if len(rows) >= REPEATED_COMPILES.worth_count and again >= REPEATED_COMPILES.worth_s:
+            facts = {"times": format_amount(len(rows), "time")}
+            paid = (row for part in parts for row in part)
+            found.append(_report(REPEATED_COMPILES, again, paid, facts, get_place(rows[0])))
+    return found
 
 
 #: Phases that only a graph with a backward has.
@@ -457,7 +413,9 @@ def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
     unused = [rows[0] for key, rows in compiles.items() if key is not None and _is_unused(rows, phases.get(key, ()))]
     found = []
     for rows in group_by(unused, get_place).values():
-        seconds = sum(_sum_backward(phases[row.compile_key]) for row in rows)
+        own = [phase for row in rows for phase in phases[row.compile_key]]
+        seconds = SHARE_OF_JOINT * sum_seconds(phase.duration_s for phase in own if phase.name == JOINT)
+        seconds += sum_seconds(phase.duration_s for phase in own if phase.name == PARTITION)
         if seconds >= UNUSED_BACKWARD.worth_s:
             cost = _report(UNUSED_BACKWARD, seconds, rows, {}, get_place(rows[0]))
             found.append(replace(cost, code="with torch.no_grad():\n    ...  # the call"))
@@ -466,23 +424,21 @@ def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
 
 def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
     """A backward that torch compiles with the forward leaves no trace when it runs, so nothing is known of it."""
-    is_early = any(EARLY_BACKWARD in (phase.name or "") for phase in phases)
-    has_joint = any(phase.name == JOINT for phase in phases)
-    if not has_joint or is_early or len(rows) > 1:
-        return False
-    return rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
-
-
-def _sum_backward(phases: Iterable[Phase]) -> float:
-    """s of the backward's part: half of the joint graph, and its partition into forward and backward."""
-    rows = list(phases)
-    joint = sum_seconds(phase.duration_s for phase in rows if phase.name == JOINT)
-    return SHARE_OF_JOINT * joint + sum_seconds(phase.duration_s for phase in rows if phase.name == PARTITION)
+    names = [phase.name or "" for phase in phases]
+    is_early = any(EARLY_BACKWARD in name for name in names)
+    is_fresh = rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
+    return len(rows) == 1 and is_fresh and JOINT in names and not is_early
 
 
 NO_BACKWARD = "torch stores the entry of AOTAutogradCache after the backward, and no backward was compiled"
+_NEEDS_NO_GRAD = "If no backward is needed, call the function under torch.no_grad(), and its entry is stored."
 NOT_STORED = "torch stored no entry"
 FAILED = "the compile failed, so there is nothing to store"
+_ALL_SHARED = (
+    "Everything below Dynamo is in the caches of this machine. A warm-up script (session.warmup(path), or "
+    "compilediag plan --warmup) saves them for another one. Dynamo traces again in every process: it takes less "
+    "time for a smaller graph, such as one block of a model."
+)
 #: Backends whose graphs torch caches.
 CACHED_BACKEND = "inductor"
 #: Compiles that the details list.
@@ -593,38 +549,25 @@ def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
     outer = lookups.select("aot_autograd")
     why = _explain_missing(rows, outer)
     for row in rows:
-        if row.trigger == "lazy_backward":
-            _add_backend(time, row, row.duration_s or 0.0, outer, why, lookups)
-            continue
-        aot_s = row.aot_s or 0.0
-        time.dynamo_s += max(0.0, (row.duration_s or 0.0) - aot_s)
-        _add_backend(time, row, aot_s, outer, why, lookups)
+        # A backward that is compiled later has no part in Dynamo.
+        spent_s = (row.duration_s if row.trigger == "lazy_backward" else row.aot_s) or 0.0
+        time.dynamo_s += max(0.0, (row.duration_s or 0.0) - spent_s)
+        if outer.is_found:
+            time.loading_s += spent_s
+        elif not outer.is_kept and spent_s:
+            # AOTAutograd traces again; the graph itself can be in the cache below.
+            inner, inner_s = lookups.select("fx_graph", row), min(spent_s, row.inductor_s or 0.0)
+            time.uncached[why] += spent_s - inner_s
+            if inner.is_found:
+                time.loading_s += inner_s
+            elif inner.is_kept:
+                time.keys_s += min(inner_s, inner.keys_s)
+            elif inner_s:
+                time.uncached[inner.reason or NOT_STORED] += max(0.0, inner_s - (row.triton_s or 0.0))
     if outer.is_kept:
         time.keys_s += outer.keys_s
     time.saved_s = outer.saved_s or lookups.select("fx_graph").saved_s
     return time
-
-
-def _add_backend(
-    time: RepeatedTime, row: Compile, spent_s: float, outer: CompileLookups, why: str, lookups: CompileLookups
-) -> None:
-    """Add what is repeated of the seconds below Dynamo of a forward or backward."""
-    if outer.is_found:
-        time.loading_s += spent_s
-    elif not outer.is_kept and spent_s:
-        inner_s = min(spent_s, row.inductor_s or 0.0)
-        time.uncached[why] += spent_s - inner_s
-        _add_graph(time, row, inner_s, lookups.select("fx_graph", row))
-
-
-def _add_graph(time: RepeatedTime, row: Compile, inner_s: float, inner: CompileLookups) -> None:
-    """Add what is repeated of the seconds in Inductor of one graph."""
-    if inner.is_found:
-        time.loading_s += inner_s
-    elif inner.is_kept:
-        time.keys_s += min(inner_s, inner.keys_s)
-    elif inner_s:
-        time.uncached[inner.reason or NOT_STORED] += max(0.0, inner_s - (row.triton_s or 0.0))
 
 
 def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
@@ -654,7 +597,7 @@ def find_next_process_cost(data: Rows) -> CompileCost | None:
         "amount": f"all {whole}" if part == whole else f"{part} of these {whole}",
         "parts": _list_parts(most),
         "saved": hits,
-        "reasons": _advise_sharing(most),
+        "reasons": " ".join(list_reasons(most)) or _ALL_SHARED,
     }
     return replace(
         _report(NEXT_PROCESS, again, (), facts),
@@ -684,19 +627,8 @@ def list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
         for reason, spent in time.uncached.items():
             seconds[reason] += spent
     reasons = sorted((spent, reason) for reason, spent in seconds.items() if spent >= NEXT_PROCESS.worth_s)
-    return [f"{format_seconds(spent)}: {reason}. {_advise_reason(reason)}".strip() for spent, reason in reasons[::-1]]
-
-
-def _advise_sharing(times: Sequence[RepeatedTime]) -> str:
-    """Why graphs are in no cache; how to share caches if all are in one."""
-    return " ".join(list_reasons(times)) or (
-        "Everything below Dynamo is in the caches of this machine. A warm-up script (session.warmup(path), or "
-        "compilediag plan --warmup) saves them for another one. Dynamo traces again in every process: it takes less "
-        "time for a smaller graph, such as one block of a model."
-    )
-
-
-def _advise_reason(reason: str) -> str:
-    if reason == NO_BACKWARD:
-        return "If no backward is needed, call the function under torch.no_grad(), and its entry is stored."
-    return advise_bypass(reason)
+    return [
+        f"{format_seconds(spent)}: {reason}. "
+        f"{_NEEDS_NO_GRAD if reason == NO_BACKWARD else advise_bypass(reason)}".strip()
+        for spent, reason in reversed(reasons)
+    ]

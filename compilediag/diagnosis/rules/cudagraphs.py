@@ -6,7 +6,7 @@ cudagraph_utils.py, compile_fx.py and output_code.py.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -344,27 +344,23 @@ def _find_lost_outputs(rows: Sequence[CudaGraphAction]) -> Iterator[Finding]:
     """
     lost = _group(rows, "invalidated", lambda row: (*_get_function(row), *_get_user_line(row)))
     used = _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))
-    gradients = {_get_user_line(group[0]) for group in lost if group[0].mode == "backward"}
-    others = {_get_user_line(group[0]) for group in lost if group[0].mode != "backward"}
     lines = {_get_user_line(group[0]) for group in used}
-    yield from (_report_invalidated(group) for group in lost if _get_user_line(group[0]) not in lines)
-    yield from (_report_use(group, _get_user_line(group[0]) in gradients - others) for group in used)
-
-
-def _report_invalidated(rows: Actions) -> Finding:
-    count = sum(row.count or 1 for row in rows)
     harmless = f"No change is needed if the output is not used again. {_OVERWRITTEN_TENSOR}"
-    facts = {
-        "outputs": "an output that was" if count == 1 else f"{format_count(count)} outputs that were",
-        "advice": _OVERWRITTEN_GRADIENT if rows[0].mode == "backward" else harmless,
-    }
-    return _report(_INVALIDATED, rows, facts, count=count)
-
-
-def _report_use(rows: Actions, is_gradient: bool) -> Finding:
-    is_gradient = is_gradient or "gradient" in (find_first(row.reason for row in rows) or "")
-    advice = _OVERWRITTEN_GRADIENT if is_gradient else _OVERWRITTEN_TENSOR
-    return _report(_OVERWRITTEN, rows, {"what": "a gradient" if is_gradient else "a tensor", "advice": advice})
+    modes: dict[object, set[str | None]] = defaultdict(set)
+    for group in lost:
+        modes[_get_user_line(group[0])].add(group[0].mode)
+        if _get_user_line(group[0]) not in lines:
+            count = sum(row.count or 1 for row in group)
+            facts = {
+                "outputs": "an output that was" if count == 1 else f"{format_count(count)} outputs that were",
+                "advice": _OVERWRITTEN_GRADIENT if group[0].mode == "backward" else harmless,
+            }
+            yield _report(_INVALIDATED, group, facts, count=count)
+    for group in used:
+        is_named = "gradient" in (find_first(row.reason for row in group) or "")
+        is_gradient = is_named or modes[_get_user_line(group[0])] == {"backward"}
+        advice = _OVERWRITTEN_GRADIENT if is_gradient else _OVERWRITTEN_TENSOR
+        yield _report(_OVERWRITTEN, group, {"what": "a gradient" if is_gradient else "a tensor", "advice": advice})
 
 
 #: What a function does after an action, in words; other actions leave its state unchanged.
@@ -436,26 +432,20 @@ class GraphFunction:
         """Count an action of the function."""
         self.last = row
         self.state = STATES.get(row.action or "", self.state)
-        self._count(row)
-        if row.action in CAPTURES and is_timed(row.duration_ms):
-            self.capture_ms = (self.capture_ms or 0.0) + row.duration_ms
-        if row.pool_bytes is not None:
-            self.pool_bytes = row.pool_bytes
-        if row.action != "invalidated":
-            self._keep_reason(row)
-
-    def _count(self, row: CudaGraphAction) -> None:
         if row.action == "replays":
             self.replays = (self.replays or 0) + (row.count or 0)
         elif row.action == "eager":
             self.eager = (self.eager or 0) + (row.count or 0)
         else:
             self.counts[row.action or "other"] += 1
-
-    def _keep_reason(self, row: CudaGraphAction) -> None:
-        self.reason = self.reason if row.reason is None else row.reason
-        self.mismatch = self.mismatch if row.mismatch is None else row.mismatch
-        self.input = self.input if row.input is None else row.input
+        if row.action in CAPTURES and is_timed(row.duration_ms):
+            self.capture_ms = (self.capture_ms or 0.0) + row.duration_ms
+        if row.pool_bytes is not None:
+            self.pool_bytes = row.pool_bytes
+        if row.action != "invalidated":
+            self.reason = self.reason if row.reason is None else row.reason
+            self.mismatch = self.mismatch if row.mismatch is None else row.mismatch
+            self.input = self.input if row.input is None else row.input
 
     @property
     def own_runs(self) -> int:

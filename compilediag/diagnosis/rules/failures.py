@@ -72,6 +72,12 @@ _NO_LONGER = (
     "longer uses its compiled code."
 )
 
+_REMOVE_SKIP = "Remove that call: torch runs the whole function without compiling it."
+_LEAVE_BLOCK = (
+    "Move that call out of the loop, with block or try block, or move the body of the block into a function of its "
+    "own, which is then compiled by itself. torch continues after a graph break, but not inside such a block. "
+    "torch.compile(fullgraph=True) raises an error instead."
+)
 _HIDDEN = "torch._dynamo.config.suppress_errors hides the exception; set it to False to get it."
 #: torch runs a function eagerly after this exception, whatever `suppress_errors` is.
 _WRONG_USE = "UserError"
@@ -95,13 +101,16 @@ def find_failures(data: Rows) -> list[Finding]:
 
     groups = group_by(failed, get_key)
     count_calls, stacks = make_eager_call_counter(data), Evidence.of(data).stacks
-    return [
-        replace(
-            _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, stacks),
-            **find_call_fields(data, rows),
-        )
-        for (place, *_), rows in groups.items()
-    ]
+    findings = []
+    for (place, *_), rows in groups.items():
+        if _runs_eagerly(rows):
+            found = _report_eager(rows, count_calls(place))
+        elif (setting := find_forbidding(rows[0])) is not None:
+            found = _report_forbidden_break(rows, setting)
+        else:
+            found = _report_failure(rows, stacks)
+        findings.append(replace(found, **find_call_fields(data, rows)))
+    return findings
 
 
 def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
@@ -111,7 +120,12 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     cause, in `recompiles`, says so. A function's first call is reported only if there is no graph break: what is called
     behind one is compiled by itself, and often has nothing to compile.
     """
-    empty = [row for row in data.rows(Compile) if row.outcome == "empty" and _is_users(row)]
+    empty = [
+        row
+        for row in data.rows(Compile)
+        if row.outcome == "empty"
+        and not (is_resumed(row.function) or is_torch_file(row.file or "") or (row.file or "").startswith("<"))
+    ]
     if not empty:
         return recompiles
     had_code = {get_place(row) for row in data.rows(Compile) if row.outcome == "ok"}
@@ -119,7 +133,15 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     keys = {row.compile_key for row in ended if row.compile_key is not None}
     events = {row.event_id for row in data.rows(Recompile) if row.compile_key in keys}
     count_calls = make_eager_call_counter(data)
-    findings = [_add_end(found, count_calls) if events & {*found.evidence} else found for found in recompiles]
+    findings = []
+    for one in recompiles:
+        if events.isdisjoint(one.evidence):
+            findings.append(one)
+            continue
+        counts = [text for place in one.places if (text := count_calls(place)) is not None]
+        since = f" ({'; '.join(counts)}.)" if counts else ""
+        severity = "medium" if one.severity == "low" else one.severity
+        findings.append(replace(one, severity=severity, suggestion=f"{one.suggestion} {_NO_LONGER}{since}"))
     if data.rows(GraphBreak):
         return findings
     first = group_by((row for row in empty if not row.is_recompile), get_place)
@@ -133,23 +155,6 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
         )
         for place, rows in first.items()
     ]
-
-
-def _is_users(row: Compile) -> bool:
-    """False for functions of torch, and for code that is in no file."""
-    file = row.file or ""
-    return not (is_resumed(row.function) or is_torch_file(file) or file.startswith("<"))
-
-
-def _add_end(finding: Finding, count_calls: CallCounter) -> Finding:
-    """A recompile that had nothing to compile: the last of its function."""
-    counts = [text for place in finding.places if (text := count_calls(place)) is not None]
-    since = f" ({'; '.join(counts)}.)" if counts else ""
-    return replace(
-        finding,
-        severity="medium" if finding.severity == "low" else finding.severity,
-        suggestion=f"{finding.suggestion} {_NO_LONGER}{since}",
-    )
 
 
 def _runs_eagerly(rows: list[Compile]) -> bool:
@@ -184,11 +189,17 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     text = _get_reason(rows)
     is_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if is_break else _describe_error(rows[0])) or "no reason given"
+    if is_break:
+        advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
+    elif get_class_name(rows[0].fail_type) == _WRONG_USE:
+        advice = "Correct what the exception names: torch runs the function eagerly because of it."
+    else:
+        advice = f"{_advise(rows)} {_HIDDEN}"
     facts = {
         "reason": reason,
         "loop": ", in a loop" if _has_break(text, _IN_LOOP) else "",
         "since": f"; {eager_calls}" if eager_calls else "",
-        "advice": _advise_break(text) if is_break else _advise_hidden(rows),
+        "advice": advice,
     }
     return report(_EAGER, rows, facts, seconds_lost=sum_seconds(row.duration_s for row in rows), details=(reason,))
 
@@ -197,24 +208,6 @@ def _has_break(text: str, break_id: str) -> bool:
     """True if a text of torch is about this kind of graph break."""
     ids = {f"GB{number}" for number in BREAK_ID.findall(text)}
     return break_id in ids or (not ids and _WORDS[break_id] in text)
-
-
-def _advise_break(text: str) -> str:
-    """What to do about a graph break at which torch stopped compiling the function."""
-    if _has_break(text, _SKIPPED):
-        return f"Remove that call: torch runs the whole function without compiling it.{_quote_hint(text)}"
-    return (
-        "Move that call out of the loop, with block or try block, or move the body of the block into a function of its "
-        "own, which is then compiled by itself. torch continues after a graph break, but not inside such a block. "
-        f"torch.compile(fullgraph=True) raises an error instead.{_quote_hint(text)}"
-    )
-
-
-def _advise_hidden(rows: list[Compile]) -> str:
-    """What to do about an exception that the program does not get."""
-    if get_class_name(rows[0].fail_type) == _WRONG_USE:
-        return "Correct what the exception names: torch runs the function eagerly because of it."
-    return f"{_advise(rows)} {_HIDDEN}"
 
 
 def _describe_error(row: Compile) -> str:
@@ -240,9 +233,6 @@ def _advise(rows: list[Compile]) -> str:
 
 
 def _report_failure(rows: list[Compile], stacks: Stacks) -> Finding:
-    setting = find_forbidding(rows[0])
-    if setting is not None:
-        return _report_forbidden_break(rows, setting)
     timed = [row.duration_s for row in rows if is_timed(row.duration_s)]
     error = _describe_error(rows[0]) or "no reason given"
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))
@@ -273,6 +263,9 @@ _MARKED = re.compile(r"^[^\S\n]*- (You marked [^\n]*)", re.M)
 _RANGE = re.compile(r"Not all values of .*? in the specified range .*? satisfy the generated guard ([^\n]+)")
 _SOURCE = re.compile(r"[LG]\['[^\]]*'\](?:[\w.]|\[[^\]]*\])*\.size\(\)\[\d+\]")
 _DOES_NOT_RAISE = "Use torch._dynamo.maybe_mark_dynamic, which does not raise: each size is then compiled separately."
+_MARK_OTHER = (
+    "If it has to equal the size of another input, mark that one as well: torch._dynamo.mark_dynamic(other, dim)."
+)
 #: A frame of the user's stack at the end of torch's message.
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*\n\s+([^\n]+)')
 
@@ -296,44 +289,25 @@ def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation
     frames = _FRAME.findall(stack)
     file, line, code = (frames[-1][0], int(frames[-1][1]), frames[-1][2].strip()) if frames else (None, None, None)
     where = f"`{format_line(code, 80)}` ({format_place(file, line)})" if code else "The code"
-    text, ways = (
-        _explain_fixed(reason, where, code or "") or _explain_range(reason, where) or _explain_other(reason, where)
-    )
-    return ConstraintViolation(
-        f"{text} {' '.join(ways)}", tuple(CodeChange(text=way) for way in ways), file, line, code
-    )
-
-
-def _explain_fixed(reason: str, where: str, code: str) -> tuple[str, tuple[str, ...]] | None:
-    found = _FIXED.search(reason)
-    if found is None:
-        return None
-    size, number = _format_size(found[1]), found[2]
-    text = f"{where} fixes {size} to {number}, but the size is marked dynamic."
-    if re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", code):  # The line has the number itself.
-        return text, (_DOES_NOT_RAISE,)
-    mark = (
-        "If it has to equal the size of another input, mark that one as well: torch._dynamo.mark_dynamic(other, dim)."
-    )
-    return text, (mark, f"Otherwise {_DOES_NOT_RAISE[0].lower()}{_DOES_NOT_RAISE[1:]}")
-
-
-def _explain_range(reason: str, where: str) -> tuple[str, tuple[str, ...]] | None:
-    found = _RANGE.search(reason)
-    if found is None:
-        return None
-    condition = _SOURCE.sub(lambda size: _format_size(size[0]), found[1].strip())
-    return f"{where} is compiled for {format_line(condition, 120)} only, and the mark asks for more.", (
-        "Mark the size with that range: torch._dynamo.mark_dynamic(x, dim, min=..., max=...).",
-        "Or use torch._dynamo.maybe_mark_dynamic, which does not raise: each branch is then compiled separately.",
-    )
-
-
-def _explain_other(reason: str, where: str) -> tuple[str, tuple[str, ...]]:
-    """torch's own sentence, where it has one."""
-    found = _MARKED.search(reason)
-    own = format_line(found[1], 300) if found else f"{where} does not allow a size that is marked dynamic to vary."
-    return own, ("Use torch._dynamo.maybe_mark_dynamic, which does not raise.",)
+    if (found := _FIXED.search(reason)) is not None:
+        size, number = _format_size(found[1]), found[2]
+        text = f"{where} fixes {size} to {number}, but the size is marked dynamic."
+        has_number = re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", code or "") is not None
+        otherwise = f"Otherwise {_DOES_NOT_RAISE[0].lower()}{_DOES_NOT_RAISE[1:]}"
+        ways = (_DOES_NOT_RAISE,) if has_number else (_MARK_OTHER, otherwise)
+    elif (found := _RANGE.search(reason)) is not None:
+        condition = _SOURCE.sub(lambda size: _format_size(size[0]), found[1].strip())
+        text = f"{where} is compiled for {format_line(condition, 120)} only, and the mark asks for more."
+        ways = (
+            "Mark the size with that range: torch._dynamo.mark_dynamic(x, dim, min=..., max=...).",
+            "Or use torch._dynamo.maybe_mark_dynamic, which does not raise: each branch is then compiled separately.",
+        )
+    else:
+        found = _MARKED.search(reason)  # torch's own sentence.
+        text = format_line(found[1], 300) if found else f"{where} does not allow a size that is marked dynamic to vary."
+        ways = ("Use torch._dynamo.maybe_mark_dynamic, which does not raise.",)
+    changes = tuple(CodeChange(text=way) for way in ways)
+    return ConstraintViolation(f"{text} {' '.join(ways)}", changes, file, line, code)
 
 
 def _format_size(source: str) -> str:
@@ -404,8 +378,16 @@ def _report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) ->
     where, function = format_place(first.user_file, first.user_line), format_function(*get_place(first))
     # The function can be one of torch's, which calls the user's.
     place = f"in {function}" if not where or not is_torch_file(first.file or "") else ""
-    reason = format_first_line(_read_reason(first)) or "no reason given"
-    remedy, advice = describe_remedy([_read_break(first)])
+    text = _IN_OPERATOR.sub("", first.fail_reason or "")
+    reason = format_first_line(text) or "no reason given"
+    # torch's message names a built-in function that was called.
+    called = _BUILTIN.search(text)
+    graph_break = replace(
+        parse_graph_break(text, first.time_ns, first.compile_id, first.user_file, first.user_line),
+        user_code=f"{called[1]}(" if called else None,
+        compile_key=first.compile_key,
+    )
+    remedy, advice = describe_remedy([graph_break])
     action = advice or "Remove what torch cannot trace from the function."
     return report(
         _FORBIDDEN,
@@ -423,19 +405,4 @@ def _report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) ->
         details=(reason,),
         user_file=find_first(row.user_file for row in rows),
         user_line=find_first(row.user_line for row in rows),
-    )
-
-
-def _read_reason(row: Compile) -> str:
-    return _IN_OPERATOR.sub("", row.fail_reason or "")
-
-
-def _read_break(row: Compile) -> GraphBreak:
-    """The graph break that a compile failed at, from its exception, which names a built-in function that was called."""
-    text = _read_reason(row)
-    called = _BUILTIN.search(text)
-    return replace(
-        parse_graph_break(text, row.time_ns, row.compile_id, row.user_file, row.user_line),
-        user_code=f"{called[1]}(" if called else None,
-        compile_key=row.compile_key,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...document import BREAK_PAGE
@@ -109,36 +109,27 @@ def find_graph_breaks(evidence: Evidence) -> list[Finding]:
         row for row in evidence.rows(GraphBreak) if not _TORCHS_OWN.search((row.user_file or "").replace("\\", "/"))
     ]
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
+    # The recompiles of code after a graph break, each with the line of that break.
     recompiles = ((row, parse_resumed(row.function)) for row in evidence.rows(Recompile))
     resumed = [(row, found[1]) for row, found in recompiles if found is not None]
-    reports: list[tuple[Finding, list[GraphBreak]]] = []
+    findings = []
     for rows in groups.values():
         by_line = group_by(rows, lambda row: row.user_line)
-        if len(by_line) >= _STORM.worth_count:
-            reports.append((_report_storm(rows, by_line), rows))
-        else:
-            reports += [(_report_break(found), found) for found in by_line.values()]
-    return [
-        replace(_add_recompiles(finding, rows, resumed), **find_call_fields(evidence, rows))
-        for finding, rows in reports
-    ]
-
-
-def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[tuple[Recompile, int]]) -> Finding:
-    """The recompiles of the code after these graph breaks: without the breaks there is no such code. `resumed` are all
-    recompiles of code after a graph break, each with the line of that break.
-    """
-    breaks = {(row.user_file, row.user_line) for row in rows}
-    caused = [row for row, line in resumed if (row.file, line) in breaks]
-    if not caused:
-        return finding
-    count = format_amount(len(caused), "recompile")
-    return replace(
-        finding,
-        severity="medium",
-        seconds_at_stake=sum_seconds(row.lost_s for row in caused),
-        suggestion=f"{finding.suggestion} The code after it is compiled by itself: {count} of it.",
-    )
+        is_storm = len(by_line) >= _STORM.worth_count
+        for own in [rows] if is_storm else by_line.values():
+            finding = _report_storm(own, by_line) if is_storm else _report_break(own)
+            # Without these graph breaks there is no code after them, so its recompiles are theirs.
+            breaks = {(row.user_file, row.user_line) for row in own}
+            if caused := [row for row, line in resumed if (row.file, line) in breaks]:
+                count = format_amount(len(caused), "recompile")
+                finding = replace(
+                    finding,
+                    severity="medium",
+                    seconds_at_stake=sum_seconds(row.lost_s for row in caused),
+                    suggestion=f"{finding.suggestion} The code after it is compiled by itself: {count} of it.",
+                )
+            findings.append(replace(finding, **find_call_fields(evidence, own)))
+    return findings
 
 
 def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...decode.guards.path import Path, format_expression
-from ...decode.rank_steps import Steps, find_steps, has_ranks
+from ...decode.rank_steps import find_steps, has_ranks
 from ...events import Rows
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
@@ -56,37 +56,35 @@ def find_rank_problems(data: Rows) -> list[Finding]:
     found = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")
     first = next((one for one in found if one.kind in WAITING), None)
     cold = find_cold_ranks(data)[:1]
-    if first is not None or cold:
-        return [*([_report_divergence(first, steps)] if first else []), *map(_report_cold, cold)]
-    return [
-        report(_CACHES_DIFFER, (), {"what": one.sentence}, **_get_fields(one)) for one in found if one.kind == "caches"
-    ]
-
-
-def _report_divergence(one: Divergence, steps: Steps) -> Finding:
-    alone = [row for row in make_graph_rows(steps) if row.missing]
-    return report(
-        _DIVERGE,
-        (),
-        {"what": one.sentence, "advice": _advise(one)},
-        severity="high" if one.kind in ("way", "collectives") else "medium",
-        seconds_at_stake=sum_seconds(row.slowest_s for row in alone),
-        details=tuple(value for value in (one.other_value, one.value) if value),
-        source=one.guard_source,
-        **_get_fields(one),
-    )
+    if first is None and not cold:
+        caches = (one for one in found if one.kind == "caches")
+        return [report(_CACHES_DIFFER, (), {"what": one.sentence}, **_get_fields(one)) for one in caches]
+    diverge = []
+    if first is not None:
+        alone = [row for row in make_graph_rows(steps) if row.missing]
+        diverge = [
+            report(
+                _DIVERGE,
+                (),
+                {"what": first.sentence, "advice": _advise(first)},
+                severity="high" if first.kind in ("way", "collectives") else "medium",
+                seconds_at_stake=sum_seconds(row.slowest_s for row in alone),
+                details=tuple(value for value in (first.other_value, first.value) if value),
+                source=first.guard_source,
+                **_get_fields(first),
+            )
+        ]
+    return [*diverge, *map(_report_cold, cold)]
 
 
 def _report_cold(one: ColdRank) -> Finding:
     severity = next((name for name, seconds in COLD_S if one.extra_s >= seconds), "low")
-    place = make_place_fields((one.function, one.file, one.line))
-    known = {"severity": severity, "seconds_at_stake": one.extra_s, "evidence": one.evidence, "count": one.missed}
-    return report(_COLD, (), {"what": one.sentence}, **known, **place)
+    known = {"severity": severity, "seconds_at_stake": one.extra_s, "count": one.missed}
+    return report(_COLD, (), {"what": one.sentence}, **_get_fields(one) | known)
 
 
-def _get_fields(one: Divergence) -> dict[str, Any]:
-    place = make_place_fields((one.function, one.file, one.line))
-    return {"evidence": one.evidence, "count": 1, **place}
+def _get_fields(one: Divergence | ColdRank) -> dict[str, Any]:
+    return {"evidence": one.evidence, "count": 1, **make_place_fields((one.function, one.file, one.line))}
 
 
 def _advise(one: Divergence) -> str:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...decode.guards.path import Path, format_expression
@@ -17,8 +17,8 @@ from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import MODES, ZERO_ONE, Cause, list_unique
 from ..causes.grouping import find_causes
 from ..causes.value_facts import index_facts
-from ..change import CodeChange, Settings, merge_fixes
-from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, is_timed, kept_after
+from ..change import CodeChange, merge_fixes
+from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, get_severity, list_steps
 from ..fingerprints import find_program_file, name_findings
 from ..recipes import find_recipe
@@ -43,38 +43,26 @@ _SECOND_CALL = (
 )
 
 
-def _group_by_kind(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
-    groups: dict[str, list[Rule]] = defaultdict(list)
-    for rule in rules:
-        for kind in rule.kinds:
-            groups[kind].append(rule)
-    return {kind: tuple(rules) for kind, rules in groups.items()}
-
-
-_BY_KIND = _group_by_kind(GUARD_RULES)
-
-
 def advise(cause: Cause) -> Advice:
     """What the first rule says that applies, one of a plug-in, then ours, with what the stance, the graph break and the
     thread of its recompiles and the library whose code recompiled add to it.
     """
     kind = find_kind(cause)
-    asked = (plugin.use(lambda rule: _ask_plugin(rule, kind, cause)) for plugin in plugins.list_plugins("rules"))
-    advice = find_first(asked)
-    if advice is None:
-        rules = _BY_KIND.get(kind, ())
-        advice = apply_rule(next((rule for rule in rules if rule.when(cause)), guards_on_objects.OTHER), cause)
+
+    def apply(rule: object) -> Advice | None:
+        """What a rule says; None if it is not about this kind, or does not apply."""
+        if isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause):
+            return apply_rule(rule, cause)
+        return None
+
+    of_plugins = (plugin.use(apply) for plugin in plugins.list_plugins("rules"))
+    found = itertools.chain(of_plugins, map(apply, GUARD_RULES))
+    advice = find_first(found) or apply_rule(guards_on_objects.OTHER, cause)
     if cause.facts.replaces_aot_eager:
         advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     else:
         advice = _add_thread(_add_graph_break(_undo_static(advice, cause), cause), cause)
     return add_recipe(advice, cause)
-
-
-def _ask_plugin(rule: object, kind: str, cause: Cause) -> Advice | None:
-    if isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause):
-        return apply_rule(rule, cause)
-    return None
 
 
 def _undo_static(advice: Advice, cause: Cause) -> Advice:
@@ -163,15 +151,15 @@ def add_recipe(advice: Advice, cause: Cause) -> Advice:
 
 def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
     """The causes, by `id`, that are expected and only came with another one that no change resolves either."""
-    first = [(cause, advice) for cause, advice in advised if cause.is_first]
-    needed = {row.event_id for cause, advice in first for row in cause.caused if _is_kept(row, advice)}
+    # These recompiles stay whatever becomes of the cause that they are attributed to.
+    needed = {
+        row.event_id
+        for cause, advice in advised
+        for row in cause.caused
+        if cause.is_first and (advice.is_expected or (row.guard_kind in SIZE_KINDS and row.actual in ZERO_ONE))
+    }
     expected = (cause for cause, advice in advised if advice.is_expected and not cause.is_first)
     return {id(cause) for cause in expected if needed.issuperset(row.event_id for row in cause.failed)}
-
-
-def _is_kept(row: Recompile, advice: Advice) -> bool:
-    """True if a recompile stays whatever becomes of the cause that it is attributed to."""
-    return advice.is_expected or (row.guard_kind in SIZE_KINDS and row.actual in ZERO_ONE)
 
 
 _LIMIT = Rule(
@@ -230,10 +218,14 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
     """The finding of a cause: what it cost and what changed, then what to do."""
     what = advice.what_changed or describe_change(cause)
     rows = cause.recompiles
+    if cause.is_first:
+        cost = f", {format_lost(cause.seconds, sum(is_timed(row.lost_s) for row in cause.caused), cause.count)}"
+    else:
+        cost = " because of this and other causes"
     return Finding(
         rule=advice.rule.id,
         severity=get_severity(cause.seconds, cause.count, advice.ceiling),
-        title=f"{_describe_cost(cause)}: {what}",
+        title=f"{cause.place_text} recompiled {format_times(cause.count)}{cost}: {what}",
         seconds_lost=cause.seconds,
         evidence=cause.evidence,
         suggestion=advice.suggestion + _describe_others(cause),
@@ -259,34 +251,25 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
     )
 
 
-def _describe_cost(cause: Cause) -> str:
-    """How often it recompiled, and what that cost."""
-    if not cause.is_first:
-        return f"{cause.place_text} recompiled {format_times(cause.count)} because of this and other causes"
-    timed = sum(is_timed(row.lost_s) for row in cause.caused)
-    lost = format_lost(cause.seconds, timed, cause.count)
-    return f"{cause.place_text} recompiled {format_times(cause.count)}, {lost}"
-
-
 def _describe_others(cause: Cause) -> str:
     """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
     # The marks of a size include the sizes that changed with it.
     known = SIZE_KINDS if cause.kind in SIZE_KINDS else ()
-    beside = list_unique(_format_guard(cause, kind, source) for kind, source in cause.also if kind not in known)
+
+    def name_guard(kind: str, source: str) -> str:
+        path = Path.of(source)
+        if path.is_stack_value:
+            return cause.name_handed_over(path)
+        name = format_expression(source)
+        return name if path.tensor_property else f"{name} ({kind.replace('_', ' ')})"
+
+    beside = list_unique(name_guard(kind, source) for kind, source in cause.also if kind not in known)
     text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
     if not cause.shared:
         return text
     recompiles = format_amount(len(cause.shared), "recompile")
     others = "another cause" if len(cause.shared) == 1 else "other causes"
     return f"{text} This guard also failed in {recompiles} attributed to {others}; fix both."
-
-
-def _format_guard(cause: Cause, kind: str, source: str) -> str:
-    path = Path.of(source)
-    if path.is_stack_value:
-        return cause.name_handed_over(path)
-    name = format_expression(source)
-    return name if path.tensor_property else f"{name} ({kind.replace('_', ' ')})"
 
 
 # Functions that reached a recompile limit and run eagerly since
@@ -300,30 +283,36 @@ def find_limits(evidence: Evidence) -> list[Finding]:
     found = []
     by_limit = group_by(hits, lambda row: (get_place(row), row.region, row.limit, row.limit_value))
     for (place, region, *_), rows in by_limit.items():
-        own = get_ids(recompiles.get((place, region), ()))
-        finding = _make_limit_finding(evidence, rows, _select_causes(causes, place, own), describe_eager(place))
+        numbers = {*get_ids(recompiles.get((place, region), ()))}
+        own = [cause for cause in causes if place in cause.places and not numbers.isdisjoint(cause.evidence)]
+        own.sort(key=lambda cause: (-cause.count, -cause.seconds_lost, cause.title))
+        finding = _make_limit_finding(evidence, rows, own, describe_eager(place))
         found.append(replace(finding, **find_call_fields(evidence, rows)))
     return found
 
 
-def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int]) -> list[Finding]:
-    """The findings of one function and region, the most frequent first."""
-    numbers = {*recompiles}
-    own = [cause for cause in causes if place in cause.places and not numbers.isdisjoint(cause.evidence)]
-    return sorted(own, key=lambda cause: (-cause.count, -cause.seconds_lost, cause.title))
-
-
 def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
+    """`causes` are those of its function and region, the most frequent first."""
     hit, limit = rows[0], rows[0].limit or ""
-    place, fix = get_place(hit), _choose_fix(hit, causes)
+    are_expected = all(cause.is_expected for cause in causes)
+    higher = _RAISE_BY * (hit.limit_value or DEFAULT_LIMITS.get(limit, 1))
+    # The fixes of its causes; a higher limit only where all of them are expected, so that each version is needed.
+    fix = merge_fixes(cause.fix for cause in causes) or None
+    if fix is None and limit in DEFAULT_LIMITS and not hit.limit_argument and are_expected:
+        fix = {limit: higher}
     # Only a higher limit helps, and torch.compile has its own, which no setting changes.
-    is_by_argument = hit.limit_argument and all(cause.is_expected for cause in causes)
-    raise_it = _RAISE_ARGUMENT.format(_compute_higher(hit)) if is_by_argument else None
+    raise_it = _RAISE_ARGUMENT.format(higher) if hit.limit_argument and are_expected else None
+    has_raised = hit.on_failure not in (None, "eager")
+    consequence = eager or "it silently runs eagerly from then on"
+    if has_raised:
+        reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
+        setting = reasons.get(hit.on_failure or "", "fail_on_recompile_limit_hit")
+        consequence = f"torch raised an exception ({setting})"
     facts = {
         "limit": _name_limit(hit),
-        "consequence": _describe_consequence(hit, eager),
+        "consequence": consequence,
         "causes": _write_suggestion(hit, causes) + _describe_thread(evidence, rows),
-        "not_counted": _NOT_COUNTED if eager is None and not _has_raised(hit) else "",
+        "not_counted": _NOT_COUNTED if eager is None and not has_raised else "",
     }
     return report(
         _LIMIT,
@@ -333,7 +322,7 @@ def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Fi
         fix=fix,
         changes=list_changes(fix, raise_it),
         kind=limit,
-        places=(place,),
+        places=(get_place(hit),),
     )
 
 
@@ -345,17 +334,6 @@ def _name_limit(hit: Compile) -> str:
     parts += [f"region {hit.region} of isolate_recompiles"] if hit.region is not None else []
     name = format_line(hit.limit or "", 60)
     return f"{name} ({', '.join(parts)})" if parts else name
-
-
-def _has_raised(hit: Compile) -> bool:
-    return hit.on_failure not in (None, "eager")
-
-
-def _describe_consequence(hit: Compile, eager: str | None) -> str:
-    if _has_raised(hit):
-        reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
-        return f"torch raised an exception ({reasons.get(hit.on_failure or '', 'fail_on_recompile_limit_hit')})"
-    return eager or "it silently runs eagerly from then on"
 
 
 def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
@@ -378,15 +356,3 @@ def _describe_thread(evidence: Evidence, hits: Sequence[Compile]) -> str:
     if thread is None or index.version < THREAD_SETTINGS_SINCE:
         return ""
     return f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."
-
-
-def _compute_higher(hit: Compile) -> int:
-    return _RAISE_BY * (hit.limit_value or DEFAULT_LIMITS[hit.limit or ""])
-
-
-def _choose_fix(hit: Compile, causes: list[Finding]) -> Settings | None:
-    """The fixes of its causes; a higher limit only where all of them are expected, so that each version is needed."""
-    fix = merge_fixes(cause.fix for cause in causes)
-    if fix or hit.limit not in DEFAULT_LIMITS or hit.limit_argument or not all(c.is_expected for c in causes):
-        return fix or None
-    return {hit.limit: _compute_higher(hit)}

@@ -111,7 +111,15 @@ def _copy(row: RefusedCall, *names: str) -> dict[str, Any]:
 def find_refused_calls(evidence: Evidence) -> list[Finding]:
     """One finding per cause for which calls were refused, and one per stance that checks nothing."""
     rows = evidence.rows(RefusedCall)
-    unchecked = [_report_unchecked(row) for row in rows if row.ran == "unchecked"]
+    unchecked = []
+    for row in rows:
+        if row.ran == "unchecked":
+            set_at = format_place(row.set_file, row.set_line)
+            facts = {"at": f" at {set_at}" if set_at else ""}
+            no_place = make_place_fields((None, None, None))
+            user = {"user_file": row.set_file, "user_line": row.set_line}
+            changes = list_changes(str(_UNCHECKED.action))
+            unchecked.append(report(_UNCHECKED, [row], facts, changes=changes, **no_place, **user))
     groups = group_by((row for row in rows if row.refused_by in _REFUSERS), lambda row: row.refused_by or "")
     found = [*unchecked, *(finding for name, found in groups.items() for finding in _report(evidence, name, found))]
     return name_findings(evidence, found)
@@ -125,8 +133,13 @@ def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]
     causes = find_causes(RefusedRows(data, with_guards)) if with_guards else []
     without = group_by((row for row in first if row.guard_kind is None), get_place)
     refused = RefusedRows(data, first)
+    by_compile = {row.compile_key: row for row in with_guards}
     return [
-        *(_report_cause(name, cause, counts, _find_setting(with_guards, cause)) for cause in causes if cause.is_first),
+        *(
+            _report_cause(name, cause, counts, _format_setting(by_compile[cause.caused[0].compile_key]))
+            for cause in causes
+            if cause.is_first
+        ),
         *(
             replace(_report_eager(name, found, counts), **find_call_fields(refused, found))
             for found in without.values()
@@ -134,19 +147,17 @@ def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]
     ]
 
 
-def _find_setting(rows: Sequence[RefusedCall], cause: Cause) -> str:
-    """`, set at train.py:12,`: the line that set the stance; "" if it is not known."""
-    own = {row.compile_key for row in cause.caused}
-    return _format_setting(next(row for row in rows if row.compile_key in own))
-
-
 def _format_setting(row: RefusedCall) -> str:
+    """`, set at train.py:12,`: the line that set the stance; "" if it is not known."""
     set_at = format_place(row.set_file, row.set_line)
     return f", set at {set_at}," if set_at else ""
 
 
 def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at: str) -> Finding:
-    refuser, advice = _REFUSERS[name], _select_changes(name, advise(cause))
+    refuser, advice = _REFUSERS[name], advise(cause)
+    # Inputs of `aot_compile` are not marked where compiled code is called.
+    applicable = (change for change in advice.changes if change.can_be_applied)
+    advice = replace(advice, changes=tuple(c for c in applicable if name != "aot_compile" or not c.edits))
     count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
     what, first = advice.what_changed or describe_change(cause), cause.recompiles[0]
     facts = {
@@ -182,12 +193,6 @@ def _describe_calls(name: str, place: str, count: int) -> str:
     return f"{place} {ran} {format_times(count)}"
 
 
-def _select_changes(name: str, advice: Advice) -> Advice:
-    """The advice with the changes that apply. Inputs of `aot_compile` are not marked where compiled code is called."""
-    applicable = (change for change in advice.changes if change.can_be_applied)
-    return replace(advice, changes=tuple(c for c in applicable if name != "aot_compile" or not c.edits))
-
-
 def _write_action(name: str, advice: Advice) -> str:
     """What to do, as code: before the stance is set, since it must be in force when the function is compiled."""
     if not advice.changes:
@@ -209,18 +214,3 @@ def _report_eager(name: str, rows: Sequence[RefusedCall], counts: dict[str | Non
     }
     changes = list_changes(refuser.no_entry)
     return report(_REFUSED, rows, facts, severity=refuser.severity, changes=changes, count=count, places=(place,))
-
-
-def _report_unchecked(row: RefusedCall) -> Finding:
-    set_at = format_place(row.set_file, row.set_line)
-    return report(
-        _UNCHECKED,
-        [row],
-        {"at": f" at {set_at}" if set_at else ""},
-        function=None,
-        file=None,
-        line=None,
-        changes=list_changes(str(_UNCHECKED.action)),
-        user_file=row.set_file,
-        user_line=row.set_line,
-    )

@@ -1,11 +1,12 @@
 """Code that one graph contains many times: what compiling it once saves, and Python loops that Dynamo unrolls.
 
-The identical blocks of a model are a cost of `costs.py`, which uses the same estimate.
+The identical blocks of a model are a cost of `costs.py`, found in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import UnionType
 from typing import Any, NamedTuple
 
 from ...decode.guards.path import parse_path
@@ -48,12 +49,6 @@ _HEADER = "precompiled header"
 NUMBERS = ("count", "ops", "graph_ops")
 
 
-def has_numbers(repeated: Mapping[str, Any]) -> bool:
-    """True if all that is counted of repeated code is there; a file can have anything."""
-    values = [repeated.get(name) for name in NUMBERS]
-    return all(isinstance(value, (int, float)) and 0 < value < 1e9 for value in values)
-
-
 def estimate_saving(
     rows: Sequence[Compile], repeated: Mapping[str, Any], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
 ) -> float:
@@ -83,33 +78,50 @@ def _measure_union(kernels: Iterable[KernelCompile]) -> float:
     return seconds
 
 
-# Unrolled loops
-
-
-class _LoopCompile(NamedTuple):
-    """A compile of an unrolled loop: its rows, forward first, and the s that compiling one iteration saves."""
+class RepeatedCode(NamedTuple):
+    """A compile of a graph that has the same code many times: its rows, forward first, what is recorded of that code,
+    and the s that compiling it once saves.
+    """
 
     forward: Compile
-    loop: Mapping[str, Any]
+    code: Mapping[str, Any]
     rows: Sequence[Compile]
     saved_s: float
 
-    @property
-    def subject(self) -> tuple[object, ...]:
-        """What compiles of the same loop have in common."""
-        return (*get_place(self.forward), self.loop["file"], self.loop["line"])
+
+def find_repeated_code(
+    evidence: Evidence, column: str, types: Mapping[str, type | UnionType], is_meant: Callable[[Compile], bool]
+) -> list[RepeatedCode]:
+    """The compiles of which `column` records code that repeats. `types` are those of its texts: a file can have
+    anything there, and is then left out. `is_meant` is true for compiles in which that code was compiled.
+    """
+
+    def is_complete(code: Mapping[str, Any] | None) -> bool:
+        numbers = [(code or {}).get(name) for name in NUMBERS]
+        are_numbers = all(isinstance(value, int | float) and 0 < value < 1e9 for value in numbers)
+        return are_numbers and all(isinstance((code or {}).get(name), kind) for name, kind in types.items())
+
+    phases, kernels = evidence.by_compile(Phase), evidence.by_compile(KernelCompile)
+    found = []
+    for key, rows in evidence.by_compile(Compile).items():
+        forward = next((row for row in rows if is_meant(row) and is_complete(getattr(row, column))), None)
+        if key is not None and forward is not None:
+            code = getattr(forward, column)
+            saved_s = estimate_saving(rows, code, phases.get(key, ()), kernels.get(key, ()))
+            found.append(RepeatedCode(forward, code, rows, saved_s))
+    return found
+
+
+# Unrolled loops
+
+_LOOP = {"file": str, "line": int, "body": str | None, "module": str | None, "code": str | None}
 
 
 @kept
 def find_unrolled_loops(evidence: Evidence) -> list[Finding]:
     """One finding for each loop whose iterations took much of the compile time of a function."""
-    phases, kernels = evidence.by_compile(Phase), evidence.by_compile(KernelCompile)
-    found = (
-        _find_loop(rows, phases.get(key, ()), kernels.get(key, ()))
-        for key, rows in evidence.by_compile(Compile).items()
-        if key is not None
-    )
-    groups = group_by((one for one in found if one is not None), lambda one: one.subject)
+    found = find_repeated_code(evidence, "loop", _LOOP, lambda row: row.outcome == "ok")
+    groups = group_by(found, lambda one: (*get_place(one.forward), one.code["file"], one.code["line"]))
     version = read_version(evidence.meta.get("torch_version"))
     return [
         _report_loop(group, version)
@@ -118,29 +130,9 @@ def find_unrolled_loops(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def _find_loop(
-    rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
-) -> _LoopCompile | None:
-    forward = next((row for row in rows if row.outcome == "ok" and _is_complete(row.loop)), None)
-    if forward is None or forward.loop is None:
-        return None
-    return _LoopCompile(forward, forward.loop, rows, estimate_saving(rows, forward.loop, phases, kernels))
-
-
-def _is_complete(loop: Mapping[str, Any] | None) -> bool:
-    """True for a loop as sources record it; a file can have anything."""
-    return (
-        loop is not None
-        and has_numbers(loop)
-        and isinstance(loop.get("file"), str)
-        and isinstance(loop.get("line"), int)
-        and all(isinstance(loop.get(name), str | None) for name in ("body", "module", "code"))
-    )
-
-
-def _report_loop(compiles: Sequence[_LoopCompile], version: tuple[int, int]) -> Finding:
-    most = max(compiles, key=lambda one: one.loop["count"])
-    loop, saved = most.loop, sum(one.saved_s for one in compiles)
+def _report_loop(compiles: Sequence[RepeatedCode], version: tuple[int, int]) -> Finding:
+    loop = max((one.code for one in compiles), key=lambda code: code["count"])
+    saved = sum(one.saved_s for one in compiles)
     rows = [row for one in compiles for row in one.rows]
     module = parse_path(loop.get("module") or "")
     name = format_line(module.text if module is not None else loop.get("body") or "", 60)
