@@ -124,10 +124,14 @@ def _list_cause_findings(program: Program) -> list[Finding]:
     return [finding for finding in run_original(program)["findings"] if finding["rule"] not in program.beside]
 
 
+#: The rule about calls that did not recompile but whose guards failed.
+REFUSED = "refused_calls"
+
+
 def judge_places(program: Program) -> list[str]:
     """The plan names each cause at the user's line, in the user's names; what did not recompile, its finding does."""
     run = run_original(program)
-    plan, others = run["plan"], [finding for finding in run["findings"] if finding["source"] is None]
+    plan, others = run["plan"], [found for found in run["findings"] if not found["source"] or found["rule"] == REFUSED]
     shown = [*plan["shown"]["steps"], *plan["shown"]["unresolved"]]
     shown += [
         {

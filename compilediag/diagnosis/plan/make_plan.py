@@ -325,7 +325,8 @@ def select_causes(blockers: Mapping[Recompile, Blockers], can_change: Callable[[
 
     def rate(option: Blockers) -> tuple[float, ...]:
         """A number that is the lower the more seconds, then recompiles, the causes save each; ties keep their order."""
-        saved = [row for row, causes in remaining.items() if causes <= option | set(chosen)]
+        changed = option.union(chosen)
+        saved = [row for row, causes in remaining.items() if causes <= changed]
         seconds = sum_seconds(row.lost_s for row in saved)
         return -seconds / len(option), -len(saved) / len(option), *sorted(option)
 
