@@ -180,11 +180,11 @@ def test_another_detail_than_that_of_the_watch_that_is_on_is_refused(shell, caps
 
 def test_calls_are_counted_if_it_is_asked_for(shell, capsys):
     assert run(shell, "session = %compilewatch on --calls").success
-    assert shell.user_ns["session"].meta["asked_for"] == ["calls"]
+    assert shell.user_ns["session"].meta["asked_for"] == ["calls", "guard_checks"]
     assert run(shell, "%%compilewatch --quiet --calls\npass").success
     assert run(shell, "%compilewatch off").success
     assert run(shell, "%%compilewatch --quiet --calls\nimport compilediag\nsession = compilediag.current()").success
-    assert shell.user_ns["session"].meta["asked_for"] == ["calls"]
+    assert shell.user_ns["session"].meta["asked_for"] == ["calls", "guard_checks"]
     with compilediag.watch():
         assert not run(shell, "%%compilewatch --calls\npass").success
         assert capsys.readouterr().err.startswith("UsageError: a watch that does not count calls is already running")
