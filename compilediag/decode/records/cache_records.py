@@ -51,72 +51,62 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Fetch:
+class Operation:
+    """What a source notes of any operation on a cache. `frame`: the function whose compile it is part of."""
+
+    cache: str
+    time_ns: int
+    compile_id: str | None = None
+    compile_key: str | None = None
+    frame: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    bytes: int | None = None
+    duration_s: float | None = None
+
+
+@dataclass(slots=True)
+class Fetch(Operation):
     """One get or put of a remote cache.
 
     `is_raised`: the get or put raised `trouble`; otherwise torch caught it. `is_given_up`: torch had dropped the
     connection earlier, so it did not ask the server.
     """
 
-    cache: str
-    is_put: bool
-    key: str | None
-    time_ns: int
-    compile_id: str | None = None
-    frame: Mapping[str, Any] = field(default_factory=dict)
-    duration_s: float | None = None
-    bytes: int | None = None
+    is_put: bool = False
     taken_s: float | None = None
     trouble: Trouble | None = None
     is_raised: bool = False
     is_given_up: bool = False
-    compile_key: str | None = None
 
 
 @dataclass(slots=True)
-class LookUp:
+class LookUp(Operation):
     """One look-up in FxGraphCache or AOTAutogradCache.
 
     `found` is the tier that has an entry whose guards hold; `outcome` is the outcome by torch's counters. `troubles`:
     tier -> why its entries could not be loaded. `entry`: columns of the entry that was found.
     """
 
-    cache: str
-    time_ns: int
-    compile_id: str | None = None
-    frame: Mapping[str, Any] = field(default_factory=dict)
-    key: str | None = None
     components: list[str] | None = None
     is_local: bool = True
     found: str | None = None
     guard: str | None = None
-    bytes: int | None = None
     troubles: dict[str, Trouble] = field(default_factory=dict)
     fetch: Fetch | None = None
     entry: dict[str, Any] = field(default_factory=dict)
     outcome: str = "miss"
     reason: str | None = None
     exception_type: str | None = None
-    duration_s: float | None = None
-    compile_key: str | None = None
 
 
 @dataclass(slots=True)
-class CacheStore:
+class CacheStore(Operation):
     """One store in FxGraphCache or AOTAutogradCache; `bytes` are those that reached the disk."""
 
-    cache: str
-    time_ns: int
-    compile_id: str | None = None
-    frame: Mapping[str, Any] = field(default_factory=dict)
-    key: str | None = None
     is_local: bool = True
-    bytes: int | None = None
     entry: dict[str, Any] = field(default_factory=dict)
     trouble: Trouble | None = None
     is_bypass: bool = False
-    duration_s: float | None = None
-    compile_key: str | None = None
 
 
 # Rows
@@ -178,25 +168,19 @@ def _describe_fetch(fetch: Fetch) -> dict[str, Any]:
     return {**columns, "outcome": "miss" if fetch.bytes is None else "hit"}
 
 
-def make_store_row(store: CacheStore) -> CacheLookup:
-    """Make the row of a store. A store in the remote tier alone gets one only if it failed."""
-    columns: dict[str, Any] = {**store.entry, "bytes": store.bytes, "outcome": "saved"}
+def make_store_row(store: CacheStore, action: str = "store", outcome: str = "saved") -> CacheLookup:
+    """Make the row of a store, or of a module that torch wrote to disk again because its entry was found.
+
+    A store in the remote tier alone gets a row only if it failed.
+    """
+    columns: dict[str, Any] = {**store.entry, "bytes": store.bytes, "outcome": outcome}
     if store.trouble is not None:
         outcome = "bypass" if store.is_bypass else "failed"
         columns.update(outcome=outcome, reason=store.trouble.text, exception_type=store.trouble.type)
-    return _make_row(store, "local" if store.is_local else "remote", "store", columns)
+    return _make_row(store, "local" if store.is_local else "remote", action, columns)
 
 
-def make_write_row(write: CacheStore) -> CacheLookup:
-    """Make the row of a module that torch wrote to disk again because its entry was found."""
-    columns: dict[str, Any] = {"outcome": "written", "bytes": write.bytes}
-    if write.trouble is not None:
-        columns.update(outcome="failed", reason=write.trouble.text, exception_type=write.trouble.type)
-    return _make_row(write, "local", "write", columns)
-
-
-def _make_row(record: Fetch | LookUp | CacheStore, tier: str, action: str, columns: Mapping[str, Any]) -> CacheLookup:
-    frame = record.frame
+def _make_row(record: Operation, tier: str, action: str, columns: Mapping[str, Any]) -> CacheLookup:
     return CacheLookup(
         time_ns=record.time_ns,
         compile_id=record.compile_id,
@@ -206,13 +190,13 @@ def _make_row(record: Fetch | LookUp | CacheStore, tier: str, action: str, colum
         key=record.key,
         tier=tier,
         action=action,
-        **{"function": frame.get("function"), "file": frame.get("file"), "line": frame.get("line"), **columns},
+        **{**frame_columns(record.frame), **columns},
     )
 
 
-def add_frame(row: CacheLookup, frame: Mapping[str, Any]) -> CacheLookup:
-    """Return `row` with the function whose compile it is part of."""
-    return dataclasses.replace(row, function=frame.get("function"), file=frame.get("file"), line=frame.get("line"))
+def frame_columns(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of the function whose compile a row is part of."""
+    return {name: frame.get(name) for name in ("function", "file", "line")}
 
 
 def name_remote_cache(class_name: str) -> str:
@@ -254,14 +238,11 @@ def parse_cache_event(
     if found is None:
         return None
     is_guard_miss = found["outcome"] == "miss" and metadata.get("cache_status_detailed") == "guard_miss"
-    frame = frame or {}
     return CacheLookup(
         time_ns=time_ns,
         compile_id=_as_text(metadata.get("compile_id")),
         compile_key=compile_key,
-        function=frame.get("function"),
-        file=frame.get("file"),
-        line=frame.get("line"),
+        **frame_columns(frame or {}),
         cache="fx_graph" if found["cache"] == "fx_graph" else "aot_autograd",
         tier="local",
         action="look_up",
@@ -333,9 +314,11 @@ class LoggedLookups:
     ) -> Iterator[CacheLookup]:
         """Yield the lookup or store that an artifact reports, unless an event announced it."""
         if (profile := _PROFILE.match(name)) is not None:
-            self._profiles[name] = self._make_profile_row(profile, attempt, time_ns)
+            action, outcome = ("look_up", "hit") if profile["action"] == "get" else ("store", "saved")
+            self._profiles[name] = self._make_row(attempt, time_ns, "pgo", profile["tier"], action, outcome)
         elif name == PICKLE_FAILURE:
-            yield self._make_failed_store(json.loads(record.text), attempt, time_ns)
+            reason = f"{NOT_PICKLED}: {json.loads(record.text).get('error')}"
+            yield self._make_row(attempt, time_ns, "aot_autograd", "local", "store", "failed", reason=reason)
         elif (found := _ARTIFACT.match(name)) is not None:
             text = record.text
             key = _KEY.match(text)
@@ -351,9 +334,8 @@ class LoggedLookups:
             yield dataclasses.replace(row, key=None if key is None else str(key), bytes=size)
         elif name == "pgo.get_remote_code_state" and key is not None:
             # torch opens this event only if there is a remote cache, and writes an artifact only if it has the profile.
-            attempt = self._attempts.get(_read_id(arguments))
-            miss = self._add_function(CacheLookup(time_ns=time_ns, cache="pgo", tier="remote"), attempt)
-            yield dataclasses.replace(miss, action="look_up", outcome="miss", key=str(key))
+            attempt = self._attempts.get(_as_text(arguments.get("compile_id")))
+            yield self._make_row(attempt, time_ns, "pgo", "remote", "look_up", "miss", key=str(key))
 
     def see_kind(self, kind: str, attempt: CompileAttempt) -> Iterator[CacheLookup]:
         """Yield the lookup of an attempt whose outcome the next record of the attempt shows; `kind` is its kind."""
@@ -409,29 +391,23 @@ class LoggedLookups:
         return left >= 0
 
     def _parse(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> CacheLookup | None:
-        attempt = self._attempts.get(_read_id(arguments))
+        attempt = self._attempts.get(_as_text(arguments.get("compile_id")))
         function = self._attempts.find_function(attempt).as_columns()
         return parse_cache_event(name, arguments, time_ns, attempt.compile_key, function)
 
-    def _make_profile_row(self, found: re.Match[str], attempt: CompileAttempt, time_ns: int) -> CacheLookup:
-        action, outcome = ("look_up", "hit") if found["action"] == "get" else ("store", "saved")
-        row = CacheLookup(time_ns=time_ns, cache="pgo", tier=found["tier"], action=action, outcome=outcome)
-        return self._add_function(row, attempt)
-
-    def _make_failed_store(self, fields: Mapping[str, Any], attempt: CompileAttempt, time_ns: int) -> CacheLookup:
-        reason = f"{NOT_PICKLED}: {fields.get('error')}"
-        row = CacheLookup(time_ns=time_ns, cache="aot_autograd", tier="local", action="store", outcome="failed")
-        return self._add_function(dataclasses.replace(row, reason=reason), attempt)
-
-    def _add_function(self, row: CacheLookup, attempt: CompileAttempt) -> CacheLookup:
-        function = self._attempts.find_function(attempt)
-        return dataclasses.replace(
-            row,
+    def _make_row(
+        self, attempt: CompileAttempt, time_ns: int, cache: str, tier: str, action: str, outcome: str, **columns: Any
+    ) -> CacheLookup:
+        return CacheLookup(
+            time_ns=time_ns,
             compile_id=attempt.compile_id,
             compile_key=attempt.compile_key,
-            function=function.function,
-            file=function.file,
-            line=function.line,
+            cache=cache,
+            tier=tier,
+            action=action,
+            outcome=outcome,
+            **self._attempts.find_function(attempt).as_columns(),
+            **columns,
         )
 
 
@@ -443,8 +419,3 @@ def is_lookup_event(name: str) -> bool:
 def _identify(row: CacheLookup) -> _Identity:
     outcome = "miss" if row.outcome == "guard_miss" else row.outcome
     return row.cache, outcome, row.key
-
-
-def _read_id(arguments: Mapping[str, Any]) -> str | None:
-    logged_id = arguments.get("compile_id")
-    return None if logged_id in (None, "None") else str(logged_id)

@@ -152,7 +152,7 @@ class CompiledFunction:
     file: str | None = None
     line: int | None = None
 
-    def as_columns(self) -> dict[str, str | int | None]:
+    def as_columns(self) -> dict[str, Any]:
         """Return function, file and line as columns."""
         return {"function": self.function, "file": self.file, "line": self.line}
 

@@ -27,12 +27,11 @@ from ...decode.records.cache_records import (
     Fetch,
     LookUp,
     Trouble,
-    add_frame,
     describe_failing_guards,
+    frame_columns,
     make_fetch_row,
     make_lookup_rows,
     make_store_row,
-    make_write_row,
     name_remote_cache,
     parse_cache_event,
 )
@@ -334,7 +333,7 @@ class FxGraphCache(GuardedCache):
         write.bytes = len(call_argument(args, kwargs, 1, "content"))
         if error is not None:
             write.trouble = make_trouble(error)
-        self.emit(make_write_row, write)
+        self.emit(make_store_row, write, "write", "written")
 
     # What is only announced
 
@@ -350,7 +349,7 @@ class FxGraphCache(GuardedCache):
 
 
 def _make_disabled_row(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
-    return dataclasses.replace(add_frame(lookup, frame), reason=reason)
+    return dataclasses.replace(lookup, reason=reason, **frame_columns(frame))
 
 
 #: End of the reason where torch does not go on without the cache.
@@ -569,7 +568,7 @@ class RemoteCache(Source):
         compile_id, compile_key = self.context.keys.current()
         frame = self.context.frames.get(compile_key or "", {})
         name = name_remote_cache(type(cache).__name__)
-        return Fetch(name, is_put, key, clock.now_ns(), compile_id, frame=frame, compile_key=compile_key)
+        return Fetch(name, clock.now_ns(), compile_id, compile_key, frame, key, is_put=is_put)
 
     # Bytes
 
