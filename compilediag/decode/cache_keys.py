@@ -269,7 +269,10 @@ def _describe_difference(name: str, old: Component | None, new: Component | None
     if old is None or new is None:
         return [f"{name}: {_format_value(old)} -> {_format_value(new)}"]
     if old.text == new.text:
-        return _describe_hidden(name, names)
+        if name != GRAPH:
+            return [f"{name}: same text, other content"]
+        # The digest of a graph covers its constants, its code does not; small ones are components of their own.
+        return [] if any(n.startswith("constant[") for n in names) else ["graph: same code, other constants"]
     if name.startswith(CODE):
         return _describe_lines(name, old.text, new.text)
     before, after = parse_tensor_fields(old.text), parse_tensor_fields(new.text)
@@ -277,14 +280,6 @@ def _describe_difference(name: str, old: Component | None, new: Component | None
         changed = [field for field in {**before, **after} if before.get(field) != after.get(field)]
         return [f"{name} {field}: {_format_field(before, field)} -> {_format_field(after, field)}" for field in changed]
     return [f"{name}: {' -> '.join(_show_difference(describe_component(old.text), describe_component(new.text)))}"]
-
-
-def _describe_hidden(name: str, names: list[str]) -> list[str]:
-    """Describe a component with the same text and another digest."""
-    if name == GRAPH:
-        # The digest of a graph covers its constants, its code does not; small ones are components of their own.
-        return [] if any(n.startswith("constant[") for n in names) else ["graph: same code, other constants"]
-    return [f"{name}: same text, other content"]
 
 
 def _format_field(tensor: dict[str, str], name: str) -> str:
@@ -582,9 +577,9 @@ def read_keys(artifacts: Iterable[tuple[str, str]]) -> dict[str, CacheKey]:
         try:
             found = json.loads(text)
             if name == SETTINGS:
-                settings[_digest(text)] = _read_components(found)
+                settings[_digest(text)] = read_components(found)
             elif name == KEY:
-                own = _read_components(found["components"])
+                own = read_components(found["components"])
                 keys[found["key"]] = CacheKey(found["key"], own, settings.get(found["settings"], {}))
             elif found.get("components"):
                 keys[found["key"]] = CacheKey(found["key"], *parse_components(found["components"]))
@@ -597,5 +592,6 @@ def _digest(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _read_components(found: Mapping[str, Sequence[str]]) -> Components:
+def read_components(found: Mapping[str, Sequence[str]]) -> Components:
+    """Return components that were stored as JSON; an exception if `found` is anything else."""
     return {str(name): Component(digest and str(digest), str(text)) for name, (digest, text) in found.items()}

@@ -94,19 +94,6 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
     return values
 
 
-def read_symbol_value(body: Mapping[str, object]) -> Values:
-    """Return the value that torch made a symbol for, from the record of that symbol."""
-    source, value = body.get("source"), body.get("val")
-    if not isinstance(source, str) or value is None:
-        return {}
-    return {(format_source(source), kind): str(value) for kind in _BY_SOURCE}
-
-
-def find_tensor_guards(text: str) -> list[str]:
-    """Return the guards on tensors in a printed guard tree: torch's reasons lack the lines that caused them."""
-    return [found[1] for found in islice(_TENSOR_LEAF.finditer("\n" + text), MAX_TENSORS)]
-
-
 def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
     """Return the guard on the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
     for code in guards:
@@ -171,13 +158,15 @@ class PendingRecompiles:
             pending.values.update(read_guard_values(text, sources))
         if len(self._tensor_guards) >= MAX_ENTRIES:
             self._tensor_guards.clear()
-        self._tensor_guards[attempt.compile_key] = find_tensor_guards(text)
+        # torch's reasons lack the lines that caused a guard on a tensor.
+        leaves = islice(_TENSOR_LEAF.finditer("\n" + text), MAX_TENSORS)
+        self._tensor_guards[attempt.compile_key] = [leaf[1] for leaf in leaves]
 
     def add_symbol(self, body: Mapping[str, object], attempt: CompileAttempt) -> None:
         """Read the value that torch made a symbol for."""
-        pending = self._pending.get(attempt)
-        if pending is not None:
-            pending.values.update(read_symbol_value(body))
+        pending, source, value = self._pending.get(attempt), body.get("source"), body.get("val")
+        if pending is not None and isinstance(source, str) and value is not None:
+            pending.values.update({(format_source(source), kind): str(value) for kind in _BY_SOURCE})
 
     def finish(self, attempt: CompileAttempt) -> Iterator[Recompile | GuardFailure]:
         """Yield the events of an attempt's recompile, if it is one."""

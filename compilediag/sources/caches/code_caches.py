@@ -13,7 +13,7 @@ import dataclasses
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -143,12 +143,6 @@ def _put(where: OrderedDict[Key, Value], key: Key, value: Value) -> None:
         where.popitem(last=False)
 
 
-def make_check(time_ns: int, seconds: float, around: Sequence[str], ids: AttemptColumns) -> Phase:
-    """The phase of one check, within the phases `around` of its thread."""
-    parent = around[-1] if around else None
-    return Phase(time_ns=time_ns, duration_s=seconds, name=CPU_CHECK, parent=parent, depth=len(around), **ids)
-
-
 HEADER = "precompiled header"
 
 
@@ -197,8 +191,15 @@ class CodeCaches(CacheSource):
         if began is not None:
             running = self.recorder.progress.get(threading.get_ident())
             around = running.state()["phases"] if running is not None else []
-            seconds = (clock.now_ns() - began[0]) / 1e9
-            self.emit_event(make_check(began[0], seconds, around, self._ids()))
+            phase = Phase(
+                time_ns=began[0],
+                duration_s=(clock.now_ns() - began[0]) / 1e9,
+                name=CPU_CHECK,
+                parent=around[-1] if around else None,
+                depth=len(around),
+                **self._ids(),
+            )
+            self.emit_event(phase)
 
     # Python modules
 

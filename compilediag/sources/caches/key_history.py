@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...decode.cache_keys import CacheKey, Component, Components, KeyHistory, KeyOwner
+from ...decode.cache_keys import CacheKey, Components, KeyHistory, KeyOwner, read_components
 from ...errors import CompilediagError
 from ...events import SourceStatus
 from ...formatting import format_line
@@ -246,9 +246,7 @@ def _pack(components: Components) -> bytes:
 
 
 def _unpack(body: bytes) -> Components:
-    """The components of a stored body; an exception if it contains anything else."""
-    stored = json.loads(unpack(body, MAX_PART))
-    return {name: Component(digest and str(digest), str(text)) for name, (digest, text) in stored.items()}
+    return read_components(json.loads(unpack(body, MAX_PART)))
 
 
 def _format_seen(ns: int, where: str) -> str:
