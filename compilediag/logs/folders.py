@@ -27,7 +27,7 @@ from ..storage.session_files import remove_temporary, temporary_file
 from ..storage.store import States, Store
 from ..system.program import identify_process, is_of_this_machine, is_recorded_elsewhere, is_this_process
 from ..version import __version__
-from .log_session import MARKS
+from .log_session import MARKS, find_last_id
 
 _NUMBER = re.compile(r"\d+")
 #: The source that says which files were read.
@@ -229,8 +229,7 @@ class FollowedFiles(SessionData):
         finally:
             store.connection.close()
         file.is_live = is_recorded_elsewhere(meta)
-        query = "SELECT coalesce(max(id), 0) FROM events"
-        last = self._writer.connection.execute(query).fetchone()[0]
+        last = find_last_id(self._writer)
         file.copied = add_news(self._writer, file.path, file.copied)
         file.meta, file.progress = meta, progress
         query = "SELECT DISTINCT pid, rank FROM events WHERE id > ? AND pid IS NOT NULL"

@@ -57,25 +57,21 @@ def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
         reason = reason[1:-1].replace("'", "")
     if reason == "multiple devices:":
         reason = "no CUDA device in the graph"
-    return {"reason": reason or None, **_find_user_columns(found[0] if found else stack)}
+    return {"reason": reason or None, **find_user_columns(found[0] if found else stack)}
 
 
 def parse_limit(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
     """Return the columns of the message after which torch runs a function without CUDA graphs; None for any other."""
     message = message[:SEARCHED]
     if found := _THRESHOLD.search(message):
-        return _describe_threshold(found, placeholders)
+        places = [int(place) for place in found["places"].split(",") if place.strip()]
+        reason = f"the address of an input changed {found['limit']} times (cudagraph_managed_input_rerecord_limit)"
+        return {"mismatch": _MANAGED, "reason": reason, "input": _name_places(places, placeholders)}
     found = _LIMIT.search(message)
     if found is None:
         return None
     why = parse_mismatch(found["why"], placeholders)
     return {**why, "reason": f"re-recorded more than {found['limit']} times, the last time as: {why['reason']}"}
-
-
-def _describe_threshold(found: re.Match[str], placeholders: Sequence[str]) -> dict[str, Any]:
-    places = [int(place) for place in found["places"].split(",") if place.strip()]
-    reason = f"the address of an input changed {found['limit']} times (cudagraph_managed_input_rerecord_limit)"
-    return {"mismatch": _MANAGED, "reason": reason, "input": _name_places(places, placeholders)}
 
 
 def describe_demotion(places: Sequence[int], placeholders: Sequence[str]) -> dict[str, Any]:
@@ -110,13 +106,8 @@ def parse_mismatch(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
         "mismatch": _INVARIANTS.get(words),
         "reason": words or None,
         "input": _name_inputs([c["name"] for c in changed], placeholders),
-        **_find_user_columns(next((c["stack"] for c in changed if c["stack"] != "None"), "")),
+        **find_user_columns(next((c["stack"] for c in changed if c["stack"] != "None"), "")),
     }
-
-
-def parse_output_stack(stack: str) -> dict[str, Any]:
-    """Return the user's line that made an output."""
-    return _find_user_columns(stack)
 
 
 def is_overwritten(message: str) -> bool:
@@ -129,7 +120,7 @@ def parse_overwritten(message: str) -> dict[str, Any]:
     message = message[:SEARCHED]
     stack = _OUTPUT.search(message)
     reason = " ".join(message.partition(" Stack trace: ")[0].split())
-    return {"reason": reason, **_find_user_columns(stack["stack"] if stack else "")}
+    return {"reason": reason, **find_user_columns(stack["stack"] if stack else "")}
 
 
 def _name_inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:
@@ -149,6 +140,7 @@ def _join_inputs(texts: Sequence[str]) -> str | None:
     return (", ".join(texts[:MAX_INPUTS]) + (f" and {more} more" if more > 0 else "")) or None
 
 
-def _find_user_columns(stack: str) -> dict[str, Any]:
+def find_user_columns(stack: str) -> dict[str, Any]:
+    """Return the user's line in a stack as columns."""
     file, line, code = find_user_line(stack) or (None, None, None)
     return {"user_file": file, "user_line": line, "user_code": code}

@@ -390,7 +390,7 @@ class LogProcess:
 
     def _decode_start(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         stack = record.metadata["dynamo_start"].get("stack") or [{}]
-        key, fresh = self._shapes.add_stack(stack, self._files, time_ns)
+        key, fresh = self._shapes.stacks.add(parse_logged_frames(stack, self._files), time_ns)
         frame = stack[-1]
         function = CompiledFunction(frame.get("name"), self._files.get(frame.get("filename")), frame.get("line"))
         self._attempts.start(attempt, function, key)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
-from ...events import Collective, Event, ExportProblem, StackFrame, SymbolicShape
+from ...events import Collective, Event, ExportProblem, SymbolicShape
 from ..call_stacks import CallStacks, Frame, find_user_frame, parse_logged_frames
 
 #: Records whose fields are decoded here; none of them has a text.
@@ -110,10 +110,6 @@ class ShapeRecords:
         shape = self._make_shape(kind, body, common, torchs)
         problem = self._make_problem(kind, body, common, is_export)
         return [*fresh, *torch_fresh, *(event for event in (shape, problem) if event is not None)]
-
-    def add_stack(self, stack: object, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[StackFrame]]:
-        """Return the key of a logged stack, and its new frames."""
-        return self.stacks.add(parse_logged_frames(stack, names), time_ns)
 
     # Symbolic shapes
 

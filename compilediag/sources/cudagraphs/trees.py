@@ -19,10 +19,10 @@ from typing import Any
 
 from ...decode.records.cudagraph_messages import (
     describe_demotion,
+    find_user_columns,
     is_overwritten,
     parse_limit,
     parse_mismatch,
-    parse_output_stack,
     parse_overwritten,
     parse_size_limit,
     parse_skip,
@@ -247,7 +247,7 @@ class CudaGraphs(Source):
             count, graph_id = len(stacks), node.id.id if node.id.id >= 0 else None
             known = {"time_ns": clock.now_ns(), "count": count, "graph_id": graph_id, "reason": INVALIDATED}
             function_id = node.wrapped_function.id
-            self._emit(manager, function_id, parse_output_stack, (stack,), action="invalidated", **known)
+            self._emit(manager, function_id, find_user_columns, (stack,), action="invalidated", **known)
 
     def notice(self, error: BaseException) -> None:
         """torch's error at the use of such an output. C++ raises it, so no hook sees it."""
@@ -263,7 +263,7 @@ def _parse_rerecord(broken: torch_api.Broken, names: tuple[str, ...]) -> dict[st
     """The columns of a re-record, with the line that created an output that should be dead."""
     invariant, text, alive = broken
     columns = parse_mismatch(text, names)
-    return {**columns, **(parse_output_stack(alive[0]) if alive else {}), "mismatch": invariant}
+    return {**columns, **(find_user_columns(alive[0]) if alive else {}), "mismatch": invariant}
 
 
 #: The operations that cannot be captured: torch's reason and the user's stack of each.
