@@ -334,6 +334,7 @@ class TritonAutotune(Tuner):
     """
 
     name = "triton_autotune"
+    checks = (require_triton,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -342,10 +343,6 @@ class TritonAutotune(Tuner):
     @property
     def _thread(self) -> LaunchThread:
         return self._per_thread.get()
-
-    @classmethod
-    def probe(cls) -> None:
-        require_triton()
 
     @hook(torch_api.CONFIGS_PRUNED, late=True)
     def _on_pruned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -425,10 +422,7 @@ class TritonJit(Source):
     """
 
     name = "triton_jit"
-
-    @classmethod
-    def probe(cls) -> None:
-        require_triton()
+    checks = (require_triton,)
 
     def _before(self, args: Args, kwargs: Kwargs) -> int:
         return clock.now_ns()

@@ -483,11 +483,7 @@ class TritonBundle(CacheSource):
     """Compiled kernels that are stored with an FxGraphCache entry, as files and as launchers."""
 
     name = "triton_bundle"
-
-    @classmethod
-    def probe(cls) -> None:
-        super().probe()
-        require_triton()
+    checks = (require_triton,)
 
     @hook(torch_api.BUNDLE_COLLECTED)
     def _on_collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

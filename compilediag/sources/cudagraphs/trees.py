@@ -93,6 +93,7 @@ PENDING = "outputs of earlier steps still need their backward, so their memory c
 
 class CudaGraphs(Source):
     name = "cudagraphs"
+    checks = (torch_api.require_cuda,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
@@ -101,11 +102,6 @@ class CudaGraphs(Source):
         self._running: PerThread[list[dict[str, Any]]] = PerThread(list)
         #: Runs in warm-up since the last capture, of each function of each manager.
         self._eager: weakref.WeakKeyDictionary[Any, Counter[Any]] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def probe(cls) -> None:
-        super().probe()
-        torch_api.require_cuda()
 
     def open(self) -> None:
         torch_api.trees_logger().addFilter(self._filter)
@@ -445,6 +441,7 @@ class RunningCall:
 
 class Replays(Source):
     name = "replays"
+    checks = (torch_api.require_cuda,)
     on_request = True
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -453,11 +450,6 @@ class Replays(Source):
         self._counts: list[ReplayCount] = []
         self._of: weakref.WeakKeyDictionary[Any, dict[Any, ReplayCount]] = weakref.WeakKeyDictionary()
         self._due = 0.0
-
-    @classmethod
-    def probe(cls) -> None:
-        super().probe()
-        torch_api.require_cuda()
 
     def open(self) -> None:
         self.recorder.counters.append(self)
@@ -535,16 +527,12 @@ class UserCaptures(Source):
     """CUDA graphs that the user's own code captures: torch.cuda.graph, CUDAGraph.capture_begin and capture_end."""
 
     name = "captures"
+    checks = (torch_api.require_cuda,)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: The captures that a thread is in: id of the graph -> what is known of it.
         self._running: PerThread[dict[int, dict[str, Any]]] = PerThread(dict)
-
-    @classmethod
-    def probe(cls) -> None:
-        super().probe()
-        torch_api.require_cuda()
 
     def _before_start(self, args: Args, kwargs: Kwargs) -> None:
         capturer = torch_api.find_capturer()

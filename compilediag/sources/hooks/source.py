@@ -81,13 +81,14 @@ class Source:
     `close`.
 
     `needs` are the other names of torch without which it cannot work; those of `late_needs` are looked up with the late
-    hooks of their module. `details` are the levels of detail at which it works; one that is `on_request` works only if
-    it is requested.
+    hooks of their module. `checks` raise Unavailable or NothingToWatch for what else is missing. `details` are the
+    levels of detail at which it works; one that is `on_request` works only if it is requested.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[TorchName, ...]] = ()
     late_needs: ClassVar[tuple[TorchName, ...]] = ()
+    checks: ClassVar[tuple[Callable[[], None], ...]] = ()
     details: ClassVar[tuple[str, ...]] = ("lean", "full")
     on_request: ClassVar[bool] = False
 
@@ -118,6 +119,8 @@ class Source:
         loss, since what it watches cannot happen here.
         """
         require(cls.list_needs())
+        for check in cls.checks:
+            check()
 
     @classmethod
     def list_hooks(cls) -> list[Hook]:
