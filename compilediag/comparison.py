@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, fields
@@ -24,6 +25,7 @@ from .formatting import format_amount, format_first_line, format_function, forma
 from .logs.inputs import InputKind, check_input, identify_input
 from .session import Session, load_any
 from .system.files import OutputKind, check_output, write_file
+from .system.interrupts import ignore
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,11 +216,15 @@ def coldstart(good: Session | str | os.PathLike[str], bad: Session | str | os.Pa
     Args:
         good: the start that was served by caches, or the one that filled them: a session, a session file, a folder of
             them, TORCH_TRACE logs, or the folder of the caches (TORCHINDUCTOR_CACHE_DIR).
-        bad: the start to explain: a session, a session file, a folder of them, or logs.
+        bad: the start to explain: a session, a session file, a folder of them, or logs. With vLLM, both can be folders
+            of its caches (VLLM_CACHE_ROOT), of which only the files cache_key_factors.json are read.
 
     Raises:
         WrongInput: a path is something else; the message is one line.
     """
+    starts = [_open_vllm_caches(start) for start in (good, bad)]
+    if None not in starts:
+        return ColdStartReport(*filter(None, starts))
     return ColdStartReport(_open_start(good, may_be_folder=True), _open_start(bad))
 
 
@@ -249,6 +255,10 @@ class ColdStartReport:
 
     def _describe(self) -> Section:
         (before, after), served = self.seconds, self.found.served
+        if after is None:
+            differ = format_amount(len(self.found.environment), "factor") + " of vLLM's caches differ"
+            head = Para(f"compilediag: {differ}", strong=True)
+            return Section(head, Items([[text] for text in self.found.environment], "indented"))
         cold = sum(cause.graphs for cause in self.causes)
         took = f"compiling took {format_seconds(after)}"
         took += "" if before is None else f" instead of {format_seconds(before)}"
@@ -284,6 +294,33 @@ def _open_start(start: Session | str | os.PathLike[str], may_be_folder: bool = F
     data = (start if isinstance(start, Session) else load_any(start)).data
     with data.settled():
         return Start(data, data.meta, read_keys(_read_texts(data)))
+
+
+#: In what vLLM makes the name of a cache from; more bytes than such a file has.
+FACTORS, MOST_BYTES = "cache_key_factors.json", 4 << 20
+
+
+def _open_vllm_caches(folder: Session | str | os.PathLike[str]) -> Start | None:
+    """What the newest of vLLM's caches in a folder was made from; None if there is none."""
+    if isinstance(folder, Session) or not Path(folder).is_dir():
+        return None
+    factors: dict[str, str] = {}
+    # The caches of each rank and part of the model: `<hash>/rank_0_0/backbone/cache_key_factors.json`.
+    for file in sorted(Path(folder).rglob(FACTORS), key=lambda file: file.stat().st_mtime):
+        with ignore(OSError, ValueError, RecursionError):
+            if file.stat().st_size <= MOST_BYTES:
+                factors |= _flatten(json.loads(file.read_text(encoding="utf-8")))
+    return Start(RowList(()), factors=factors) if factors else None
+
+
+def _flatten(value: Any, name: str = "") -> dict[str, str]:
+    """`{"env": {"VLLM_USE_V1": true}}` -> `{"env.VLLM_USE_V1": "true"}`."""
+    if not name and not isinstance(value, dict):
+        return {}
+    if isinstance(value, dict) and value:
+        parts = (_flatten(part, f"{name}.{key}" if name else str(key)) for key, part in value.items())
+        return {key: text for part in parts for key, text in part.items()}
+    return {format_line(name, 200): format_line(json.dumps(value), 200)}
 
 
 def _read_texts(data: SessionData) -> Iterator[tuple[str, str]]:

@@ -88,18 +88,20 @@ ENVIRONMENT = ("torch_version", "triton_version", "python_version", "platform", 
 class Start:
     """A start of the program: its rows, facts and cache keys by name.
 
-    `names` are the keys of the entries in a folder of caches, which has nothing else of a start.
+    `names` are the keys of the entries in a folder of caches, which has nothing else of a start. `factors` are what
+    vLLM made the name of its cache from, in a folder of its caches, which has nothing else either.
     """
 
     rows: Rows
     meta: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, CacheKey] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    factors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float | None:
         """How long it compiled, in s; None if that is not known."""
-        return None if self.names else sum_seconds(row.duration_s for row in self.rows.rows(Compile))
+        return None if self.names or self.factors else sum_seconds(row.duration_s for row in self.rows.rows(Compile))
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def compare_starts(good: Start, bad: Start) -> ColdStart:
     return ColdStart(
         tuple(sorted(causes, key=lambda cause: (-cause.seconds, -cause.graphs))),
         served,
-        (*compare.environment.values(), *_compare_vllm(good, bad)),
+        (*compare.environment.values(), *_compare_vllm(good, bad), *_compare_factors(good.factors, bad.factors)),
     )
 
 
@@ -242,3 +244,11 @@ def _compare_vllm(good: Start, bad: Start) -> list[str]:
         for name in names
         if (old := getattr(before[part], name)) != (new := getattr(after[part], name))
     ]
+
+
+def _compare_factors(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """How vLLM's factors differ. A hash of several is named only if none of them is known to differ."""
+    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    parts = {name.partition(".")[0] for name in names if "." in name}
+    shown = [name for name in names if name.removesuffix("_hash") not in parts or "." in name]
+    return [f"vLLM's {name}: {before.get(name, 'none')} -> {after.get(name, 'none')}" for name in shown]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
+from compilediag.cli import main
+from compilediag.errors import CompilediagError
 from tests import inside
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -108,3 +110,38 @@ def test_logs_have_the_parts_of_keys_too():
 def test_a_text_that_is_no_key_is_left_out(text):
     good = json.dumps({"key": "k", "settings": "", "components": {"gm": ["1", ""]}})
     assert list(inside.read_keys([("cache_key", text), ("fx_graph_cache_miss", text), ("cache_key", good)])) == ["k"]
+
+
+def write_factors(folder, name, **factors):
+    """A cache of vLLM, as its `backends.py` writes it: the newest counts."""
+    file = folder / name / "rank_0_0" / "backbone" / "cache_key_factors.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(factors))
+    return folder
+
+
+def test_factors_of_vllms_caches_are_compared(tmp_path, capsys):
+    known = {"config": ["a1", "b2"], "config_hash": "c1", "code_hash": "k1", "compiler": {"torch": "2.13.0"}}
+    good = write_factors(tmp_path / "good", "aa", env={"VLLM_USE_DEEP_GEMM": False, "VLLM_X": 1}, **known)
+    bad = write_factors(tmp_path / "bad", "bb", env={"VLLM_USE_DEEP_GEMM": True}, **{**known, "code_hash": "k2"})
+    expected = (
+        'vLLM\'s code_hash: "k1" -> "k2"',
+        "vLLM's env.VLLM_USE_DEEP_GEMM: false -> true",
+        "vLLM's env.VLLM_X: 1 -> none",
+    )
+    found = cd.coldstart(good, bad)
+    assert found.found.environment == expected and found.seconds == (None, None) and found.causes == ()
+    assert main(["coldstart", str(good), str(bad)]) == 0
+    printed = capsys.readouterr().out
+    assert "3 factors of vLLM's caches differ" in printed and all(text in printed for text in expected)
+    assert cd.coldstart(good, good).found.environment == ()
+
+
+def test_a_damaged_file_of_factors_is_no_factor(tmp_path):
+    good = write_factors(tmp_path / "good", "aa", env={"VLLM_X": 1})
+    for name, text in (("list", "[1]"), ("cut", '{"env": {'), ("deep", "[" * 100_000)):
+        file = tmp_path / name / "cache_key_factors.json"
+        file.parent.mkdir()
+        file.write_text(text)
+        with pytest.raises(CompilediagError):
+            cd.coldstart(good, file.parent)

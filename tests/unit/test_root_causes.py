@@ -307,6 +307,21 @@ def test_a_backward_that_is_compiled_later_does_not_hide_the_call_site():
     assert (cause.call_file, cause.call_line) == (TRAIN, 28)
 
 
+def test_the_calls_of_two_threads_are_two():
+    """One call of two functions has one cause; calls of two threads through the same lines have one each."""
+
+    def changed_in(thread, *arguments):
+        return [replace(row, thread=thread) if hasattr(row, "thread") else row for row in changed(*arguments)]
+
+    def describe_in(*threads):
+        size, number = ("x.size()[0]", "16", "24"), ("rows.size()[0]", "16", "24")
+        first, second = changed_in(threads[0], "forward", 101, size), changed_in(threads[1], "loss", 102, number)
+        return [source for source, _, _ in describe(stacks("forward", "loss"), first, second)]
+
+    assert describe_in(7, 7) == ["x.size()[0]"]
+    assert describe_in(7, 8) == ["x.size()[0]", "rows.size()[0]"]
+
+
 def test_nothing_is_joined_without_stacks():
     found = describe(
         changed("forward", 101, ("ids.size()[1]", "16", "24")), changed("loss", 102, ("logits.size()[1]", "16", "24"))
