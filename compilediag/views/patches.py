@@ -201,6 +201,9 @@ class Pump:
 
     def start(self) -> None:
         _started.add(self)
+        # Exit functions run in reverse order, and the first watch can have begun after this module was imported.
+        atexit.unregister(_end_threads)
+        atexit.register(_end_threads)
         self._thread.start()
 
     def stop(self) -> None:
@@ -338,7 +341,6 @@ _started: weakref.WeakSet[Pump] = weakref.WeakSet()
 _is_exiting = threading.Event()
 
 
-@atexit.register
 def _end_threads() -> None:
     """Runs before the watches end, and so before pyzmq's own exit function (see `active_recording`). Of a large message
     after that one only the first parts arrive, and JupyterLab reports an invalid message.

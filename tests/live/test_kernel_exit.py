@@ -83,3 +83,22 @@ def test_what_is_sent_while_a_kernel_ends_is_whole(tmp_path):
     assert is_last(patches[-1])
     totals = [patch["totals"]["compiles"] for patch in patches if "totals" in patch]
     assert totals[-1] == 5 * 400, "many_events(2000) has 400 compiles"
+
+
+def test_pages_know_of_the_exit_before_their_watch_ends(python):
+    """Also where the module of the pages was imported before the first watch began."""
+    code = (
+        "import compilediag as cd\n"
+        "import compilediag.views.widget as widget\n"
+        "from compilediag.views import patches\n"
+        "send = widget.DashboardWidget.send_state\n"
+        "def send_state(self, key=None):\n"
+        "    if self.model.data.state == 'stopped':\n"
+        "        print('is exiting:', patches._is_exiting.is_set())\n"
+        "    send(self, key)\n"
+        "widget.DashboardWidget.send_state = send_state\n"
+        "session = cd.start()\n"
+        "session.dashboard()\n"
+    )
+    done = python("-c", code)
+    assert (done.returncode, done.stdout) == (0, "is exiting: True\n"), done.stderr
