@@ -340,6 +340,20 @@ class Session(TableProperties):
         with self.settled():
             return write_warmup(self.data, path, distributed)
 
+    def repro(self, event_id: int | None = None) -> str:
+        """A Python script of two calls with fake inputs, at the second of which the guard of a recompile fails again.
+
+        Args:
+            event_id: of the recompile; without it, the one that cost most among those that can be reproduced.
+
+        Raises:
+            CompilediagError: no recompile has this id, or its guard can't be reproduced with fake inputs.
+        """
+        from .views.repro import make_repro
+
+        with self.settled():
+            return make_repro(self.data, event_id)
+
     def findings(self) -> list[Finding]:
         """What to change, ranked by the seconds that it can save. A notebook shows the list as HTML."""
         from .diagnosis import diagnose

@@ -34,6 +34,7 @@ from .session_commands import (
     PlanCommand,
     RanksCommand,
     ReportCommand,
+    ReproCommand,
 )
 from .skill_command import SkillCommand
 from .try_command import TryCommand
@@ -53,6 +54,7 @@ COMMANDS: tuple[Command, ...] = (
     ColdstartCommand(),
     CheckCommand(),
     ExportCommand(),
+    ReproCommand(),
     ExampleCommand(),
     McpCommand(),
     SkillCommand(),

@@ -1,5 +1,5 @@
-"""The commands that work on what was recorded: plan, findings, report, ranks, diff, coldstart, export, example, ingest,
-check, last.
+"""The commands that work on what was recorded: plan, findings, report, ranks, diff, coldstart, export, example, repro,
+ingest, check, last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_names
 from compilediag.json_document import JsonDocument
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
-from compilediag.system.files import SARIF, check_output
+from compilediag.system.files import HISTORY, REPRO, SARIF, check_output, make_absolute, write_file
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
 from .command_parser import Command
@@ -296,6 +296,61 @@ class ExampleCommand:
             meant = f"did you mean {closest!r}?" if closest else "`compilediag example` lists the rules that have one"
             raise CompilediagError(f"no example of {args.rule!r}; {meant}")
         return 0
+
+
+class ReproCommand:
+    """Write a script of two calls with fake inputs, at the second of which the guard of a recompile fails again.
+
+    The function of the script is not the program's: it only reads the same value. Without EVENT, the recompile is the
+    one that cost most among those that can be reproduced. Examples:
+
+      compilediag repro run.cdiag                        print the script
+      compilediag repro run.cdiag 17 -o repro.py --run
+
+    Exit code 1 if --run is given and the same guard did not fail.
+    """
+
+    name = "repro"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
+        parser.add_argument("event", metavar="EVENT", nargs="?", type=int, help="the event id of a recompile")
+        parser.add_argument("-o", "--output", metavar="OUT.py", help="the file to write")
+        parser.add_argument("--run", action="store_true", help="run the script, and say whether the same guard failed")
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.session import load_any
+
+        text = load_any(args.session).repro(args.event)
+        if args.output is not None:
+            target = make_absolute(args.output)
+            check_output(target, REPRO)
+            write_file(target, text)
+            print_written(target)
+        elif not args.run:
+            print_text(text, end="")
+        if not args.run:
+            return 0
+        failed = _run_repro(text)
+        print_text("the same guard failed" if failed else "the same guard did not fail")
+        return 0 if failed else 1
+
+
+def _run_repro(text: str) -> bool:
+    """Run a script in a process of its own; True if it recompiled once, for the guard that its GUARD names."""
+    from compilediag.session import load
+    from compilediag.views.repro import read_guard
+
+    with tempfile.TemporaryDirectory(prefix="compilediag-") as folder:
+        script, recorded = Path(folder) / "repro.py", Path(folder) / "repro.cdiag"
+        write_file(script, text)
+        command = [sys.executable, "-m", "compilediag", "run", "--save", str(recorded), str(script)]
+        ended = subprocess.run(command, env={**os.environ, HISTORY: "off"}, capture_output=True)
+        if ended.returncode != 0 or not recorded.exists():
+            return False
+        recompiles = load(recorded).recompiles
+        found = list(zip(recompiles["guard_kind"], recompiles["guard_source"], strict=True))
+    return found == [read_guard(text)]
 
 
 class IngestCommand:

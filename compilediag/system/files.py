@@ -49,6 +49,7 @@ def _is_parquet_table(file: Path) -> bool:
 
 HTML_PAGE = OutputKind("an HTML page of compilediag", _begins_with(rb"<!doctype html>.{1,600}?<title>compilediag\b"))
 WARMUP = OutputKind("a warm-up script of compilediag", _begins_with(rb'"""[^\n]+\n\nWritten by compilediag '))
+REPRO = OutputKind("a script of compilediag", _begins_with(rb'"""The guard of recompile \d+ fails again'))
 TRACE = OutputKind("a trace that compilediag exported", _begins_with(rb'{"otherData": {"writer": "compilediag'))
 SPEEDSCOPE = OutputKind("a profile that compilediag exported", _begins_with(rb'{"exporter": "compilediag'))
 MARKDOWN = OutputKind("Markdown that compilediag exported", _begins_with(rb"\*\*torch\.compile: "))

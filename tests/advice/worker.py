@@ -156,7 +156,14 @@ def _describe_run(session: Any) -> dict[str, Any]:
     data = session.data
     return {
         "recompiles": [
-            {"function": row.function, "kind": row.guard_kind, "source": row.guard_source, "reason": row.reason}
+            {
+                "function": row.function,
+                "kind": row.guard_kind,
+                "source": row.guard_source,
+                "reason": row.reason,
+                "expected": row.expected,
+                "actual": row.actual,
+            }
             for row in data.rows(Recompile)
         ],
         "compiles": [

@@ -85,6 +85,7 @@ def list_commands(file, base, folder):
         ["check", base, "--baseline", file],
         ["diff", file, base, "--report", out["r.html"]],
         ["diff", base, file],
+        ["repro", file],
         ["ranks", file],
         ["live", file, "--plain"],
         ["ingest", file, "-o", out["i.cdiag"], "-j", "1"],

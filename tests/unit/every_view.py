@@ -39,6 +39,7 @@ def list_views(path, folder):
         "diff": lambda: _show_diff(diff(session, session), folder),
         "check": lambda: [run_command("check", path, "--max-recompiles", "0", "--no-silent-eager", "--baseline", path)],
         "warmup": lambda: [session.warmup(folder / "warmup.py").read_text()],
+        "repro": lambda: [session.repro()],
         "texts": lambda: list(_read_texts(session)),
         "live": lambda: [run_command("live", path, "--plain")],
         **{f"figure {name}": lambda name=name: [session.figure(name).to_json()] for name in FIGURES},

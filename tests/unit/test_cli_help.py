@@ -24,7 +24,7 @@ def test_a_command_that_is_interrupted_ends_with_a_line(command, capsys, monkeyp
         raise KeyboardInterrupt
 
     arguments = [action for action in make_subparser(command)._actions if not action.option_strings or action.required]
-    given = [text for action in arguments for text in (*action.option_strings[:1], "x")]
+    given = [text for action in arguments for text in (*action.option_strings[:1], "1")]
     monkeypatch.setattr(type(command), "run", interrupt)
     assert main([command.name, *given]) == 130
     assert capsys.readouterr().err == "compilediag: interrupted\n"

@@ -27,6 +27,7 @@ PRINTING = {
     "coldstart": ["coldstart", "run.cdiag", "run.cdiag"],
     "check": ["check", "run.cdiag", "--max-recompiles", "9"],
     "export": ["export", "run.cdiag", "--format", "markdown"],
+    "repro": ["repro", "run.cdiag"],
     "example": ["example", "size_changes"],
     "skill": ["skill"],
     "doctor": ["doctor"],

@@ -468,8 +468,8 @@ def test_words_that_no_column_lists_do_not_stop_any_view(base, tmp_path):
         ]
 
 
-#: Views that have nothing to show without a compile that succeeded, or without the stacks of what was traced.
-REFUSING = ("warmup", "speedscope")
+#: Views with nothing to show without a compile that succeeded, a known kind of guard, or the stacks of what was traced.
+REFUSING = ("warmup", "repro", "speedscope")
 
 
 def test_references_that_go_in_circles_end(base, tmp_path):

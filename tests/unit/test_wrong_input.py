@@ -37,6 +37,7 @@ COMMAND_LINES = {
         ["GOOD", "--baseline", "FILE"],
         ["LOG", "FILE", "--max-recompiles", "9"],
     ],
+    "repro": [["FILE"], ["FILE", "17", "-o", "OUT"]],
     "export": [["FILE", "-o", "OUT"], ["FILE", "--format", "csv", "-o", "OUT"], ["FILE", "--format", "markdown"]],
 }
 #: Commands that read no file.
