@@ -322,18 +322,17 @@ class ReproCommand:
         from compilediag.session import load_any
 
         text = load_any(args.session).repro(args.event)
-        if args.output is not None:
-            target = make_absolute(args.output)
+        target = None if args.output is None else make_absolute(args.output)
+        if target is not None:
             check_output(target, REPRO)
+        if args.run and not _run_repro(text):
+            print_text("the same guard did not fail, so nothing is written")
+            return 1
+        if target is not None:
             write_file(target, text)
             print_written(target)
-        elif not args.run:
-            print_text(text, end="")
-        if not args.run:
-            return 0
-        failed = _run_repro(text)
-        print_text("the same guard failed" if failed else "the same guard did not fail")
-        return 0 if failed else 1
+        print_text("the same guard failed\n" if args.run else text if target is None else "", end="")
+        return 0
 
 
 def _run_repro(text: str) -> bool:

@@ -21,7 +21,7 @@ from ..diagnosis.evidence import get_place, group_by, sum_seconds
 from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan import describe_plan
 from ..diagnosis.trace_tree import build_trace_tree, walk_trace_tree
-from ..document import Block, Code, Items, Para, Part, Place, Section, Table, fit, to_markdown
+from ..document import Block, Code, CodeBlock, Items, Para, Part, Place, Section, Table, fit, to_markdown
 from ..errors import CompilediagError
 from ..events import (
     BY_TABLE,
@@ -63,6 +63,7 @@ from ..system.files import (
 )
 from ..version import __version__
 from .redaction import NOTE, RedactedData, Redactor, redact_plan
+from .repro import make_repro
 from .review import find_repository, make_sarif
 from .totals import compute_totals
 
@@ -283,11 +284,21 @@ def make_markdown(data: SessionData, redact: bool = True) -> str:
             _describe_environment(data.meta),
             Section(describe_plan(shown), title="Plan"),
             *_describe_recompiles(rows),
+            *([] if redact else _describe_repro(data)),
             *_describe_gaps(data, redact),
         )
     note = "Source code, values and paths are left out. " if redact else ""
     last = f"\n\n<sub>{note}Written by compilediag {__version__}.</sub>\n"
     return fit(document, to_markdown, MAX_SIZE - len(last), FIRST_LIMIT) + last
+
+
+def _describe_repro(data: SessionData) -> list[Block]:
+    """The script for the costliest recompile that fake inputs can show. It has values of the program."""
+    try:
+        script = make_repro(data)
+    except CompilediagError:
+        return []
+    return [Section(CodeBlock(script), title="The guard fails with fake inputs")]
 
 
 def _describe_totals(data: Rows) -> str:

@@ -211,6 +211,15 @@ def test_it_has_environment_plan_and_recompiles(session):
     assert text.index("Not resolved:") < text.index("### Recompiles")
 
 
+def test_it_has_the_script_of_the_costliest_recompile_unless_it_is_redacted(session, tmp_path):
+    texts = [
+        session.export(tmp_path / f"{redact}.md", format="markdown", redact=redact).read_text()
+        for redact in (False, True)
+    ]
+    fenced = f"```python\n{session.repro().rstrip()}\n```"
+    assert [fenced in text for text in texts] == [True, False] and "GUARD" not in texts[1]
+
+
 def test_redacted_it_has_the_same_numbers_and_no_values_code_and_paths(session, tmp_path):
     text = session.export(tmp_path / "issue.md", "markdown").read_text()
     assert "SECRET" not in text and "train.py" not in text and "model.py" not in text and "/home" not in text
