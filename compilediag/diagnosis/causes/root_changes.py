@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.guard_text import find_torch_source, parse_guard
-from ...decode.guards.path import ANY, Path, Step, name_any_instance
+from ...decode.guards.path import ANY, Path, Step, cache_short, name_any_instance
 from ...events import GuardFailure, Recompile, StackFrame
 from ...formatting import format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
@@ -726,9 +726,15 @@ def _are_attributes(*changes: GuardChange) -> bool:
 
 def _is_alike(one: GuardChange, other: GuardChange, is_meant: Callable[[tuple[Step, ...], Step | None], bool]) -> bool:
     """True if the names of two values differ in one kind of index only."""
-    paths: list[Path] = [one.key.path, other.key.path]
-    alike = [path.of_any_item(is_meant) for path in paths]
+    paths = [one.key.path, other.key.path]
+    alike = [_replace_indices(change.key.source, is_meant) for change in (one, other)]
     return alike[0] == alike[1] and alike[0] not in paths
+
+
+@cache_short(8192)
+def _replace_indices(source: str, is_meant: Callable[[tuple[Step, ...], Step | None], bool]) -> Path:
+    """The path of a source with `[*]` for each index that is meant. The pairs of many changes ask for few sources."""
+    return Path.of(source).of_any_item(is_meant)
 
 
 def _is_of_group(before: tuple[Step, ...], after: Step | None) -> bool:
