@@ -39,6 +39,8 @@ except ImportError as error:
 print(json.dumps([platform.python_version(), str(version), compilediag.__path__[0]]))
 """
 _PROBE_S = 600.0
+#: Changes of times, which differ from run to run. The table has them.
+TIMES = ("slower", "faster")
 _CAPTURES = ("record", "rerecord", "user_capture")
 
 
@@ -140,7 +142,7 @@ def try_interpreters(
         interpreters,
         sides,
         (_count_captures(before), _count_captures(after)),
-        [change for change in find_changes(before, after) if change.kind in CAUSES],
+        [one for one in find_changes(before, after) if one.kind in CAUSES and one.change not in TIMES],
         same,
         problem,
         tuple(_list_chances(interpreters, sides)),
