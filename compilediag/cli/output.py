@@ -61,7 +61,7 @@ def claim_output() -> TextIO:
         os.dup2(2, 1)
     except OSError:  # One of them is closed.
         claimed = os.open(os.devnull, os.O_WRONLY)
-    return open(claimed, "w", encoding="utf-8")
+    return os.fdopen(claimed, "w", encoding="utf-8")
 
 
 def get_budget(args: argparse.Namespace) -> int | None:

@@ -34,7 +34,7 @@ class SkillCommand:
             return 0
         file = Path(args.install)
         if file.suffix != ".md":
-            file.mkdir(parents=True, exist_ok=True)
+            file.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = file / "SKILL.md"
         check_output(file, SKILL)
         write_file(file, text)

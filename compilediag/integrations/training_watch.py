@@ -10,7 +10,6 @@ import atexit
 import functools
 import logging
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..document import escape_unprintable
 from ..session import Session, load
+from ..system.files import write_file
 from ..system.interrupts import pass_on
 from ..views.summary import format_closing_line
 from ..views.totals import compute_totals
@@ -146,7 +146,7 @@ class TrainingWatch:
             saved, report = Path(folder, "run.cdiag"), Path(folder, "run.html")
             session.save(saved)
             if self._report is not None:
-                shutil.copyfile(self._report, report)
+                write_file(report, self._report.read_text(encoding="utf-8"))
             else:
                 session.report(report)
             for tracker in (attach_to_wandb, attach_to_mlflow):

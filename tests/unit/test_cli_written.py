@@ -43,6 +43,7 @@ WRITERS = {
     "diff --report": (["diff", "SESSION", "SESSION", "--report", "OUT"], "out"),
     "check --report": (["check", "SESSION", "--max-recompiles", "9", "--report", "OUT"], "out"),
     "plan --warmup": (["plan", "SESSION", "--warmup", "OUT"], "out"),
+    "repro -o": (["repro", "SESSION", "-o", "OUT"], "out"),
     "ingest -o": (["ingest", "LOG", "-o", "OUT"], "out"),
     "export -o": (["export", "SESSION", "-o", "OUT"], "out"),
     "export -o (Markdown)": (["export", "SESSION", "--format", "markdown", "-o", "OUT"], "out"),

@@ -27,7 +27,7 @@ PRINTED = {
     "live": ("live/1", ["live", "run.cdiag"]),
 }
 #: Commands that run a script (tests/live/test_json_output.py), or that write files.
-ELSEWHERE = {"run", "fix", "try", "report", "ingest", "export", "example", "skill", "mcp"}
+ELSEWHERE = {"run", "fix", "try", "report", "ingest", "export", "example", "skill", "mcp", "repro"}
 
 
 @pytest.fixture
