@@ -28,6 +28,8 @@ _TENSOR = re.compile(rf"Tensor ({'|'.join(_DTYPES)})\[((?:\d{{1,7}}(?:, )?){{0,6
 _OF_TYPE = {"NoneType": "None", "float": "0.5", "int": "3"}
 _MAX_ELEMENTS = 1 << 20
 _MAX_LENGTH = 1000
+#: Python reads at most 200 brackets within each other.
+_MAX_STEPS = 50
 _MAX_TEXT = 200
 _SIZE, _LENGTH = Step("method", "size"), Step("function", "len")
 
@@ -85,8 +87,12 @@ def _format_script(row: Recompile, torch: str) -> str:
     _check_name(path.root)
     if path.scope or path.root in _OWN_NAMES:
         raise _refuse("the guarded value is no argument, global or attribute")
+    if len(steps) > _MAX_STEPS:
+        raise _refuse(f"the path to its value has more than {_MAX_STEPS} steps")
     code = path.root + "".join(map(_format_step, steps))
     first, second = (_build(steps, leaf) for leaf in pair)
+    if first == second:
+        raise _refuse("the two recorded values are the same")
     result = result.format(code)
     return escape_lines(
         _SCRIPT.format(

@@ -60,3 +60,13 @@ def test_the_costliest_that_can_be_reproduced(tmp_path):
         session.repro(int(session.recompiles["event_id"].iloc[-1]))
     with pytest.raises(CompilediagError, match="12345"):
         session.repro(12345)
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_values_that_are_the_same_and_long_paths_are_refused(kind, tmp_path):
+    source, expected, actual = GOOD[kind]
+    deep = source.replace("x", "x" + ".a" * 250)
+    session = saved(tmp_path, recompile(source, kind, expected, expected), recompile(deep, kind, expected, actual))
+    for event_id in session.recompiles["event_id"]:
+        with pytest.raises(CompilediagError):
+            session.repro(int(event_id))
