@@ -13,7 +13,9 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
 
 #: Where the schemas are, as `findings-1.json`.
 SCHEMAS = Path(__file__).with_name("schemas")
@@ -72,6 +74,29 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def read_plain(cls: type[T], values: Mapping[str, Any]) -> T:
+    """The dataclass of which `to_plain` gave these values. Those that have no field, or do not fit it, are ignored."""
+    found = {name: _read(values.get(name), declared) for name, declared in get_type_hints(cls).items()}
+    return cls(**{name: value for name, value in found.items() if value is not None})
+
+
+def _read(value: Any, declared: Any) -> Any:
+    """The value as the type of a field has it; None if it does not fit."""
+    if get_origin(declared) is not tuple:
+        return value if _fits(value, declared) else None
+    kinds = get_args(declared)
+    if not isinstance(value, list):
+        return None
+    if kinds[-1] is Ellipsis:
+        return tuple(item for item in value if _fits(item, kinds[0]))
+    return tuple(value) if len(value) == len(kinds) and all(map(_fits, value, kinds)) else None
+
+
+def _fits(value: Any, declared: Any) -> bool:
+    kinds = get_args(declared) or (declared,)
+    return type(value) in kinds or (float in kinds and type(value) is int)
 
 
 def format_json(values: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Iterator
 
+from compilediag.diagnosis.plan.plan import Outcome
 from compilediag.events import BY_TABLE
 from compilediag.storage.tables import table_columns
 from compilediag.views import page_types
@@ -28,6 +29,7 @@ ROWS = "// Rows: docs/tables.md says what each column means. Times are Unix mill
 #: What the browser gets: everything else is a part of these.
 ROOTS = (
     page_types.PagePatch,
+    Outcome,
     page_types.PageSearch,
     page_types.PackedPatch,
     page_types.FunctionDocument,

@@ -17,6 +17,7 @@ from ..errors import CompilediagError
 from ..fix.report import describe_fix, format_attempt, to_outcome
 from ..fix.search import Attempt, FixResult, Search, SearchLimits
 from ..formatting import format_bytes, format_names
+from ..json_document import to_plain
 from ..session import Session
 from ..system.interrupts import pass_on
 from ..trials import torch_api
@@ -169,7 +170,7 @@ def store_search(session: Session | None, result: FixResult, notes: Sequence[str
     """Keep what a search found in a session."""
     if session is not None and result.problem is None and result.before is not None:
         outcome = to_outcome(result)
-        _store(session, SEARCH_KEY, replace(outcome, notes=(*outcome.notes, *notes)).to_dict())
+        _store(session, SEARCH_KEY, to_plain(replace(outcome, notes=(*outcome.notes, *notes))))
 
 
 def _store(session: Session, key: str, values: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from ..diagnosis.plan.changed_sources import DiffLine
+from ..diagnosis.plan.plan import SearchOutcome, UnresolvedCause
 from ..diagnosis.rank_comparison import RankGroup, RankRow
 from ..diagnosis.registry import Example
 
@@ -16,6 +17,10 @@ from ..diagnosis.registry import Example
 ExampleValues: TypeAlias = Annotated[dict[str, Any], Example]
 RankValues: TypeAlias = Annotated[dict[str, Any], RankRow]
 RankGroupValues: TypeAlias = Annotated[dict[str, Any], RankGroup]
+UnresolvedValues: TypeAlias = Annotated[dict[str, Any], UnresolvedCause]
+SearchValues: TypeAlias = Annotated[dict[str, Any], SearchOutcome]
+#: The fields of `Outcome`, and `text`, the outcome in one line.
+OutcomeValues: TypeAlias = Annotated[dict[str, Any], "Outcome & {text: string}"]
 #: The cells of an event, in the order of its table's columns. The first one is the event's id.
 PageRow: TypeAlias = Annotated[list[Any], "Cells"]
 
@@ -233,15 +238,6 @@ class PagePlanStep(TypedDict):
     proof: PageEvidence | None
 
 
-class PageUnresolved(TypedDict):
-    """What no step of the plan resolves."""
-
-    what: str
-    reason: str
-    place: str
-    evidence: list[int]
-
-
 class PageCompileCost(TypedDict):
     """Time without a recompile, see `compilediag.diagnosis.rules.costs.CompileCost`."""
 
@@ -265,42 +261,6 @@ class PageSpec(TypedDict):
     title: str
     steps: list[int]
     code: str
-
-
-class PageMeasured(TypedDict):
-    """What runs have measured, see `compilediag.diagnosis.plan.plan.Measured`."""
-
-    recompiles_before: int | None
-    recompiles_after: int | None
-    compile_seconds_before: float | None
-    compile_seconds_after: float | None
-    wall_seconds_before: float | None
-    wall_seconds_after: float | None
-
-
-class PageOutcome(PageMeasured):
-    """What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line."""
-
-    exit_codes: list[int | None]
-    same_output: bool | None
-    backend: str | None
-    note: str | None
-    holds: bool
-    code: str
-    runs: int
-    text: str
-
-
-class PageSearchOutcome(PageMeasured):
-    """What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`."""
-
-    headline: str
-    patch: str
-    holds: bool
-    left: list[str]
-    rejected: list[str]
-    notes: list[str]
-    lines: int | None
 
 
 class PageSearch(TypedDict):
@@ -347,11 +307,11 @@ class PagePlan(TypedDict):
     patch: str | None
     sources: list[PageChangedSource]
     try_command: str
-    unresolved: list[PageUnresolved]
+    unresolved: list[UnresolvedValues]
     costs: list[PageCompileCost]
     specs: list[PageSpec]
-    tried: PageOutcome | None
-    searched: PageSearchOutcome | None
+    tried: OutcomeValues | None
+    searched: SearchValues | None
     notes: list[str]
 
 

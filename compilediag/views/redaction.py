@@ -23,6 +23,7 @@ from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rules.costs import find_compile_costs
 from ..events import BY_TABLE, KINDS, Event, Rows, UserData, columns
 from ..formatting import format_amount, format_seconds
+from ..json_document import read_plain
 from ..storage.data import SessionData
 from ..storage.store import Store
 from ..storage.table_properties import TableProperties
@@ -306,5 +307,5 @@ def _redact_outcome(plan: Plan) -> dict[str, Any] | None:
     """The numbers of a trial, without the code that was tried and the program's own messages."""
     if plan.tried is None:
         return None
-    outcome = Outcome.from_dict(plan.tried)
+    outcome = read_plain(Outcome, plan.tried)
     return dataclasses.replace(outcome, backend=keep_names(outcome.backend), note=None, code="").to_dict()

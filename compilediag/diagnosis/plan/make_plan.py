@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
 from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
+from ...json_document import to_plain
 from ..causes.cause import ZERO_ONE, Cause, get_moment, get_value_type, list_unique
 from ..causes.grouping import find_causes
 from ..causes.root_changes import list_failures
@@ -583,7 +584,7 @@ def make_plan(evidence: Evidence) -> Plan:
         settings=block.settings,
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=None if outcome is None else outcome.to_dict(),
-        searched=None if searched is None else searched.to_dict(),
+        searched=None if searched is None else to_plain(searched),
         notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
         costs=find_compile_costs(evidence),
         is_collected=is_collected,

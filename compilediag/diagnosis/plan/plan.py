@@ -4,12 +4,10 @@ trying it showed.
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from types import NoneType
 from typing import Any
 
 from ...document import WIDTH, Block, Code, CodeBlock, Items, Para, Place, Section, to_html, to_text
@@ -23,6 +21,7 @@ from ...formatting import (
     format_seconds,
     format_times,
 )
+from ...json_document import read_plain, to_plain
 from ..change import Edit, Settings, format_settings
 from ..finding import Finding
 from ..rules.costs import CompileCost, find_cost_kind
@@ -42,10 +41,6 @@ class UnresolvedCause:
     reason: str
     place: str
     evidence: tuple[int, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cause as plain JSON values."""
-        return {"what": self.what, "reason": self.reason, "place": self.place, "evidence": [*self.evidence]}
 
 
 @dataclass(frozen=True)
@@ -197,7 +192,7 @@ class Plan:
             "settings": dict(self.settings),
             "settings_code": format_settings(self.settings),
             "code": self.code(),
-            "unresolved": [cause.to_dict() for cause in self.unresolved],
+            "unresolved": to_plain(self.unresolved),
             "tried": None if self.tried is None else dict(self.tried),
             "searched": None if self.searched is None else dict(self.searched),
             "notes": [*self.notes],
@@ -229,7 +224,7 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
     if plan.tried:
         blocks.append(str(plan.tried["text"]))
     if plan.searched:
-        blocks.append(SearchOutcome.from_dict(plan.searched).describe())
+        blocks.append(read_plain(SearchOutcome, plan.searched).describe())
     blocks.append(Items([_describe_step(step) for step in plan.steps], "numbered", _IN_PLAN))
     if plan.is_prediction:
         blocks.append(Para("A prediction; ", Code("compilediag fix"), " finds a change that runs have proven."))
@@ -343,17 +338,7 @@ class Outcome(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as plain JSON values, with `text`, the outcome in one line."""
-        return {**dataclasses.asdict(self), "exit_codes": [*self.exit_codes], "text": str(self)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Outcome:
-        """The outcome that `to_dict` gave; values of a later version, or of another type, are ignored."""
-        fields = {field.name: str(field.type) for field in dataclasses.fields(cls) if field.name != "exit_codes"}
-        found = {name: value for name, value in values.items() if name in fields and _fits(value, fields[name])}
-        codes = values.get("exit_codes")
-        if isinstance(codes, list) and len(codes) == 2 and all(_fits(code, "int | None") for code in codes):
-            found["exit_codes"] = tuple(codes)
-        return cls(**found)
+        return {**to_plain(self), "text": str(self)}
 
     def __str__(self) -> str:
         parts = []
@@ -379,24 +364,10 @@ class Outcome(Measured):
         return escape_controls(f"{text}. {self.note[:1].upper()}{self.note[1:]}." if self.note else f"{text}.")
 
 
-def _fits(value: object, declared: str) -> bool:
-    """True if a value is of one of the types that a field declares."""
-    return any(type(value) in _TYPES[name] for name in declared.split(" | "))
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "str": (str,),
-    "None": (NoneType,),
-}
-
-
 def read_outcome(meta: Mapping[str, Any]) -> Outcome | None:
     """The outcome that is stored in a session's meta; None if no plan was tried."""
     found = meta.get(META_KEY)
-    return Outcome.from_dict(found) if isinstance(found, Mapping) else None
+    return read_plain(Outcome, found) if isinstance(found, Mapping) else None
 
 
 @dataclass(frozen=True)
@@ -416,39 +387,6 @@ class SearchOutcome(Measured):
     notes: tuple[str, ...] = ()
     lines: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The outcome as plain JSON values."""
-        values = dataclasses.asdict(self)
-        return {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> SearchOutcome:
-        """The outcome that `to_dict` gave; values of another type are ignored."""
-        headline, patch = (
-            value if isinstance(value := values.get(name), str) else "" for name in ("headline", "patch")
-        )
-        left, rejected, notes = (
-            tuple(text for text in value if isinstance(text, str))
-            if isinstance(value := values.get(name), list)
-            else ()
-            for name in ("left", "rejected", "notes")
-        )
-        numbers = {
-            field.name: value
-            for field in dataclasses.fields(cls)
-            if field.name not in ("headline", "patch", "holds", "left", "rejected", "notes")
-            and _fits(value := values.get(field.name), str(field.type))
-        }
-        return cls(
-            headline=headline,
-            patch=patch,
-            holds=values.get("holds") is True,
-            left=left,
-            rejected=rejected,
-            notes=notes,
-            **numbers,
-        )
-
     def describe(self) -> Section:
         """The outcome as a document, without what was rejected."""
         blocks: list[Block] = [Para(self.headline, strong=True)]
@@ -460,4 +398,4 @@ class SearchOutcome(Measured):
 def read_search(meta: Mapping[str, Any]) -> SearchOutcome | None:
     """The outcome of a search that is stored in a session's meta; None without one."""
     found = meta.get(SEARCH_KEY)
-    return SearchOutcome.from_dict(found) if isinstance(found, Mapping) else None
+    return read_plain(SearchOutcome, found) if isinstance(found, Mapping) else None

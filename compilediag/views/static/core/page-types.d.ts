@@ -180,10 +180,10 @@ interface Plan {
   patch: string | null;
   sources: ChangedSource[];
   try_command: string;
-  unresolved: Unresolved[];
+  unresolved: UnresolvedCause[];
   costs: CompileCost[];
   specs: Spec[];
-  tried: Outcome | null;
+  tried: Outcome & {text: string} | null;
   searched: SearchOutcome | null;
   notes: string[];
 }
@@ -254,8 +254,8 @@ interface ChangedSource {
  *  the plan's step that changes it, None for a line that stays. */
 type DiffLine = [number: number | null, mark: string, text: string, step: number | null];
 
-/** What no step of the plan resolves. */
-interface Unresolved {
+/** What no step of the plan resolves, and why. `evidence` holds the event ids of its recompiles. */
+interface UnresolvedCause {
   what: string;
   reason: string;
   place: string;
@@ -285,25 +285,11 @@ interface Spec {
   code: string;
 }
 
-/** What trying the plan showed, see `compilediag.diagnosis.plan.plan.Outcome`; `text` is it in one line. */
-interface Outcome {
-  recompiles_before: number | null;
-  recompiles_after: number | null;
-  compile_seconds_before: number | null;
-  compile_seconds_after: number | null;
-  wall_seconds_before: number | null;
-  wall_seconds_after: number | null;
-  exit_codes: (number | null)[];
-  same_output: boolean | null;
-  backend: string | null;
-  note: string | null;
-  holds: boolean;
-  code: string;
-  runs: number;
-  text: string;
-}
-
-/** What a search for a change found, see `compilediag.diagnosis.plan.plan.SearchOutcome`. */
+/** What a search for a change found, as sentences: see `compilediag.fix`.
+ *
+ *  `patch` is a unified diff; "" if nothing held. `left` are the causes that remain, `rejected` what was tried and
+ *  why it was not taken. `holds`: the change was found, and nothing spoke against it. `lines` is how many lines it
+ *  changes; None, as what was measured, if no change held. */
 interface SearchOutcome {
   recompiles_before: number | null;
   recompiles_after: number | null;
@@ -503,6 +489,29 @@ interface Delta {
 
 interface DeltaItems {
   "=": any[];
+}
+
+/** What trying a plan showed.
+ *
+ *  `exit_codes` are those without and with the plan; None for a workload that is no process, and after a timeout.
+ *  `same_output` is None if the output was not compared. `backend` is the backend that replaced the program's own, as
+ *  "eager" for `--fast`, or None; times are then of no interest. `holds`: the recompiles that the plan names are gone
+ *  and nothing else changed. `note` says in one line why it does not hold, or what is not known. `code` is the block
+ *  that was tried, and `runs` how often each side ran. */
+interface Outcome {
+  recompiles_before: number | null;
+  recompiles_after: number | null;
+  compile_seconds_before: number | null;
+  compile_seconds_after: number | null;
+  wall_seconds_before: number | null;
+  wall_seconds_after: number | null;
+  exit_codes: [number | null, number | null];
+  same_output: boolean | null;
+  backend: string | null;
+  note: string | null;
+  holds: boolean;
+  code: string;
+  runs: number;
 }
 
 /** A search that a page has started: a line for each run that has ended, what runs now, and how many runs are done.
