@@ -545,18 +545,8 @@ def _apply_edits(source: str, edits: Sequence[Edit], settings: str, has_torch: b
     # Two steps may need the same line, so equal splices are one.
     own = (splice for edit in edits for splice in edited.find_splices(edit))
     block = [edited.insert_below_imports(settings)] if settings else []
-    found = dict.fromkeys([*map(edited.insert_import, imports), *block, *own])
-    splices = sorted(found, key=lambda splice: (splice.start, splice.end))
-    for one, other in itertools.pairwise(splices):
-        is_same_place = one.start == other.start and not (one.is_line or other.is_line)
-        if other.start < one.end or is_same_place:
-            raise EditError(f"two changes replace the same code in line {edited.find_line(other.start)}")
-    result = edited.splice(splices)
-    try:
-        tree = _parse_source(result.text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise EditError(f"the changed code is not valid Python: {error}") from None
-    if not is_only_inserted(_parse_source(source), tree):
+    result = edited.join(dict.fromkeys([*map(edited.insert_import, imports), *block, *own]))
+    if not is_only_inserted(_parse_source(source), _parse_source(result.text)):
         raise EditError("the changes would do more to the file than they say")
     return result
 
@@ -755,8 +745,25 @@ class SourceText:
                 splice = self.set_option(node, name, value or None, is_decorator)
                 yield from [splice] if splice is not None else []
 
+    def join(self, splices: Iterable[Splice], may_meet: bool = False) -> EditedSource:
+        """The text with all splices made. EditError if two of them want the same text, or the result is no Python.
+        `may_meet`: several may insert something at one place.
+        """
+        ordered = sorted(splices, key=lambda splice: (splice.start, splice.end))
+        for one, other in itertools.pairwise(ordered):
+            is_same_place = one.start == other.start and not (one.is_line or other.is_line)
+            is_insertion = may_meet and one.start == one.end
+            if other.start < one.end or (is_same_place and not is_insertion):
+                raise EditError(f"two changes replace the same code in line {self.find_line(other.start)}")
+        result = self.splice(ordered)
+        try:
+            _parse_source(result.text)
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            raise EditError(f"the changed code is not valid Python: {error}") from None
+        return result
+
     def splice(self, splices: Sequence[Splice]) -> EditedSource:
-        """The text with all splices made."""
+        """The text with splices made, which are in their order."""
         text, origins, at = "", [1], 0
         for splice in splices:
             text, origins = _append(text, origins, self.text[at : splice.start], self._list_origins(at, splice.start))

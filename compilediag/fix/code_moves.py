@@ -15,7 +15,7 @@ from ..diagnosis.source_edits import write_path
 from ..events import GraphBreak
 from ..formatting import format_amount, format_place
 from .observation import Bundle, Move, Observation, can_be_dynamic
-from .program import Program, ProgramChange
+from .program import Program, ProgramChange, change_file
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -23,23 +23,15 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class CloneLayout:
     """`.contiguous()` keeps the strides of dimensions of size 1; a clone has those of its shape."""
 
-    kind = "code"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         if not any(cause.kind == "tensor_stride" for cause in seen.open_causes):
             return
         found = []
-        for file in seen.program.files.values():
-            for node in ast.walk(file.tree):
-                is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
-                if is_method and node.func.attr == "contiguous" and not node.keywords:  # type: ignore[attr-defined]
-                    owner = file.get_text(node.func.value)  # type: ignore[attr-defined]
-                    new = f"{owner}.clone(memory_format=torch.contiguous_format)"
-                    place = format_place(file.name, node.lineno)  # type: ignore[attr-defined]
-                    splice = file.replace(node, new)  # type: ignore[arg-type]
-                    found.append(
-                        ProgramChange("code", f"a clone instead of .contiguous(), {place}", ((file.name, splice),))
-                    )
+        for file, node in seen.program.list_method_calls("contiguous"):
+            if isinstance(node.func, ast.Attribute) and not (node.args or node.keywords):
+                new = f"{file.get_text(node.func.value)}.clone(memory_format=torch.contiguous_format)"
+                title = f"a clone instead of .contiguous(), {format_place(file.name, node.lineno)}"
+                found.append(change_file("code", title, file, file.replace(node, new)))
         if found:
             yield tuple(found)
 
@@ -51,8 +43,6 @@ class EagerFirst:
     of any program that calls a function twice, and the compile only comes later.
     """
 
-    kind = "code"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         if not any(map(_is_filled_once, seen.open_causes)):
             return
@@ -62,7 +52,7 @@ class EagerFirst:
                 yield bundle
         file = seen.program.main
         splice = file.insert_below_imports('torch.compiler.set_stance("eager_then_compile")')
-        yield (ProgramChange("code", "the first call of each function runs eagerly", ((file.name, splice),)),)
+        yield (change_file("code", "the first call of each function runs eagerly", file, splice),)
 
     def _call_once(self, call: CompileCall) -> Bundle:
         """`model(batch)` before the first `compiled(batch)`, if that is a statement that runs once."""
@@ -82,7 +72,7 @@ class EagerFirst:
         splice = call.file.insert_before(statement, ["with torch.no_grad():", f"    {target}{arguments}"])
         if splice is None:
             return ()
-        return (ProgramChange("code", f"one call of {target} that is not compiled", ((call.file.name, splice),)),)
+        return (change_file("code", f"one call of {target} that is not compiled", call.file, splice),)
 
 
 def _is_filled_once(cause: Cause) -> bool:
@@ -109,8 +99,6 @@ class MoveOut:
 
     It reads only arguments, and nothing else in the function reads what it changes.
     """
-
-    kind = "code"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         names = {name for cause in seen.open_causes for name in cause.path.names} - {"self"}
@@ -225,20 +213,13 @@ def list_functions(file: ProgramFile) -> Iterator[Function]:
 class WhereForBranch:
     """`torch.where` in place of a branch on the values of a tensor that only chooses between two tensors."""
 
-    kind = "code"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         lines = {(row.user_file, row.user_line) for row in seen.evidence.rows(GraphBreak)}
-        for file in seen.program.files.values():
-            for node in ast.walk(file.tree):
-                if isinstance(node, ast.If) and any((file.name, line) in lines for line in _list_lines(node.test)):
-                    change = _choose(file, node)
-                    if change is not None:
-                        yield (change,)
-
-
-def _list_lines(node: ast.expr) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for file, node in seen.program.walk(ast.If):
+            own = range(node.test.lineno, (node.test.end_lineno or node.test.lineno) + 1)
+            change = _choose(file, node) if any((file.name, line) in lines for line in own) else None
+            if change is not None:
+                yield (change,)
 
 
 def _choose(file: ProgramFile, branch: ast.If) -> ProgramChange | None:
@@ -316,8 +297,6 @@ def _write_test(test: ast.expr) -> str | None:
 class ComputeInInit:
     """A number that only depends on attributes that `__init__` sets, as a buffer that `__init__` computes."""
 
-    kind = "tensor"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         names = dict.fromkeys(
             name for cause in seen.open_causes if cause.path.is_module_attribute and (name := cause.path.own_name)
@@ -331,11 +310,9 @@ class ComputeInInit:
 
 def list_classes(program: Program) -> Iterator[tuple[ProgramFile, ast.ClassDef, ast.FunctionDef]]:
     """The classes of a program with their `__init__`."""
-    for file in program.files.values():
-        for node in ast.walk(file.tree):
-            if isinstance(node, ast.ClassDef):
-                methods = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
-                yield from ((file, node, init) for init in methods)
+    for file, node in program.walk(ast.ClassDef):
+        methods = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
+        yield from ((file, node, init) for init in methods)
 
 
 def _compute_in_init(
@@ -416,8 +393,6 @@ def list_assigned(node: ast.AST) -> Iterator[str]:
 class FillInInit:
     """A cache that `forward` fills when it is empty or too small: filled in `__init__`, for more than was needed."""
 
-    kind = "code"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         causes = (seen.unchanged or seen).causes  # What is dynamic by now is no cause any more.
         sizes = [int(value) for cause in causes for value in cause.values if value.isdecimal()]
@@ -431,7 +406,7 @@ class FillInInit:
                     inserted = file.insert_after(init.body[-1], [text])
                     if inserted is not None:
                         title = f"`{text}` in `__init__`, {format_place(file.name, init.lineno)}"
-                        yield (ProgramChange("code", title, ((file.name, inserted),)),)
+                        yield (change_file("code", title, file, inserted),)
 
 
 def _is_none(node: ast.stmt) -> bool:
@@ -460,8 +435,6 @@ def _list_fills(owner: ast.ClassDef, init: ast.FunctionDef, names: set[str]) -> 
 class ContiguousResult:
     """`.contiguous()` on an item that is returned, and comes back as an argument with other strides."""
 
-    kind = "code"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         items = dict.fromkeys(
             step.value
@@ -470,17 +443,14 @@ class ContiguousResult:
             for step in [*cause.path.subject.steps][-1:]
             if step.kind == "item" and type(step.value) is int
         )
-        for file in seen.program.files.values():
-            for node in ast.walk(file.tree):
-                if not isinstance(node, ast.Return) or node.value is None:
-                    continue
-                tuples = [one for one in ast.walk(node.value) if isinstance(one, ast.Tuple)]
-                for item in items:
-                    for one in reversed(tuples):  # The innermost first.
-                        if item < len(one.elts) and isinstance(name := one.elts[item], ast.Name):
-                            place = format_place(file.name, name.lineno)
-                            splice = file.replace(name, f"{name.id}.contiguous()")
-                            yield (ProgramChange("code", f"{name.id}.contiguous(), {place}", ((file.name, splice),)),)
+        for file, node in seen.program.walk(ast.Return):
+            tuples = [one for one in ast.walk(node) if isinstance(one, ast.Tuple)]
+            for item in items:
+                for one in reversed(tuples):  # The innermost first.
+                    if item < len(one.elts) and isinstance(name := one.elts[item], ast.Name):
+                        new = f"{name.id}.contiguous()"
+                        title = f"{new}, {format_place(file.name, name.lineno)}"
+                        yield (change_file("code", title, file, file.replace(name, new)),)
 
 
 #: In the order in which their changes are preferred.

@@ -2,8 +2,8 @@
 
 Each move reads what a run showed and proposes bundles of changes, the most likely first. A bundle is tried as a whole,
 and what is not needed of it is left out afterwards. `MOVES` has them in the order in which a maintainer would like to
-see their changes. Packages can add moves: an entry point of the group `compilediag.moves` names an object with `kind`
-and `propose`, as here.
+see their changes. Packages can add moves: an entry point of the group `compilediag.moves` names an object with
+`propose`, as here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags
 from ..diagnosis.rules.graph_breaks import find_remedy
 from ..diagnosis.rules.recompiles import advise
-from ..diagnosis.source_edits import Splice, parse_code, replace_argument, write_path
+from ..diagnosis.source_edits import parse_code, replace_argument, write_path
 from ..events import Compile, GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
 from .code_moves import CODE_MOVES
-from .observation import Bundle, Move, Observation, can_be_dynamic, change_edits, name_settings
-from .program import Program, ProgramChange
+from .observation import Bundle, Move, Observation, can_be_dynamic, change_edits
+from .program import Program, ProgramChange, assign_settings, change_file
 from .region_moves import AutocastOutside, CacheAutocast, CompileStep
 
 #: Functions that mark a size, from the one that says most.
@@ -37,8 +37,6 @@ _MARKS = ("torch._dynamo.mark_dynamic", "torch._dynamo.maybe_mark_dynamic", "tor
 class RemoveDynamicFalse:
     """The user's own `dynamic=False` is the first to go."""
 
-    kind = "dynamic"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         calls = [call for call in seen.program.compile_calls if _is_constant(call.get_option("dynamic"), False)]
         bundle = tuple(_set_options(calls, "dynamic", None, "without dynamic=False"))
@@ -48,8 +46,6 @@ class RemoveDynamicFalse:
 
 class DynamicTrue:
     """One `dynamic=True` where the program compiles, in place of many marks."""
-
-    kind = "dynamic"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         if any(map(can_be_dynamic, seen.open_causes)):
@@ -63,18 +59,14 @@ class DynamicTrue:
 class DictTags:
     """What is below dicts of modules that have not changed is not checked again, if cheaper guards are wanted."""
 
-    kind = "settings"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         is_wanted = any(row.guard_check_us for row in seen.evidence.rows(Compile))
         if is_wanted and can_use_dict_tags(seen.evidence.meta):
-            yield (ProgramChange("settings", f"{DICT_TAGS} = True", (), ((DICT_TAGS, True),)),)
+            yield (assign_settings({DICT_TAGS: True}),)
 
 
 class Isolate:
     """Entries of their own for each compiled object, where several share code."""
-
-    kind = "isolate"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         bundle = tuple(
@@ -88,11 +80,8 @@ def _set_options(calls: Iterable[CompileCall], name: str, value: str | None, tit
     for call in calls:
         splice = call.file.set_option(call.node, name, value, call.function is not None)
         if splice is not None:
-            yield ProgramChange(
-                "isolate" if name == "isolate_recompiles" else "dynamic",
-                f"{title}, {call.place}",
-                ((call.file.name, splice),),
-            )
+            kind = "isolate" if name == "isolate_recompiles" else "dynamic"
+            yield change_file(kind, f"{title}, {call.place}", call.file, splice)
 
 
 def _is_constant(node: ast.expr | None, value: object) -> bool:
@@ -104,8 +93,6 @@ def _is_constant(node: ast.expr | None, value: object) -> bool:
 
 class FollowPlan:
     """The plan's steps that a program can make: together, then one after the other."""
-
-    kind = ""
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         by_event = {row.event_id: cause for cause in seen.causes for row in cause.failed}
@@ -122,8 +109,6 @@ class FollowPlan:
 class TryAlternatives:
     """Other ways of the plan's steps, and of causes that no step resolves."""
 
-    kind = ""
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         for cause in seen.open_causes:
             for change in advise(cause.alone).changes:
@@ -137,8 +122,7 @@ def _make_bundle(
 ) -> Bundle:
     found = [change_edits(seen, edits, _find_kind(edits), title)] if edits else []
     if settings:
-        own = ProgramChange("settings", name_settings(settings), (), tuple(settings.items()))
-        found.append(own if cause is None else seen.change_settings(cause, settings))
+        found.append(assign_settings(settings) if cause is None else seen.change_settings(cause, settings))
     return () if None in found else tuple(change for change in found if change is not None)
 
 
@@ -157,8 +141,6 @@ def _find_kind(edits: Sequence[Edit]) -> str:
 class MarkEverywhere:
     """The marks of all sizes that changed, at every call of the function: also where nothing recompiled yet."""
 
-    kind = "marks"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         wanted = [*_list_sizes(seen.causes)]
         for mark in _MARKS:
@@ -169,7 +151,7 @@ class MarkEverywhere:
                     _, _, found = lines.setdefault(key, (file, statement, {}))
                     found[f"{mark}({argument}, {dim})"] = None
             changes = [
-                ProgramChange("marks", format_names([*texts]), ((file.name, splice),))
+                change_file("marks", format_names([*texts]), file, splice)
                 for file, statement, texts in lines.values()
                 if (splice := file.insert_before(statement, [*texts])) is not None
             ]
@@ -234,8 +216,6 @@ class Configure:
     on it are lost, and naming torch's sources is not.
     """
 
-    kind = "settings"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         named = []
         for cause in seen.open_causes:
@@ -246,13 +226,11 @@ class Configure:
             yield tuple(named)
         if seen.evidence.rows(GraphBreak):
             for settings in _BREAK_SETTINGS:
-                yield (ProgramChange("settings", name_settings({**settings}), (), tuple(settings.items())),)
+                yield (assign_settings({**settings}),)
 
 
 class PrintLater:
     """`print` and functions of `logging` after the graph, in place of a graph break at each."""
-
-    kind = "settings"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         remedies = filter(None, map(find_remedy, seen.evidence.rows(GraphBreak)))
@@ -264,7 +242,7 @@ class PrintLater:
                 if name is not None:
                     file = seen.program.main
                     line = f"{ast.unparse(call.func)}({name})"
-                    yield (ProgramChange("settings", line, ((file.name, file.insert_below_imports(line)),)),)
+                    yield (change_file("settings", line, file, file.insert_below_imports(line)),)
 
 
 _REGISTERS = tuple(
@@ -281,8 +259,6 @@ def _has_type(cause: Cause, name: str) -> bool:
 
 class TensorForNumber:
     """A 0-dimensional tensor for a number that changes: at the call, where the attribute is set, or as a buffer."""
-
-    kind = "tensor"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         for cause in seen.open_causes:
@@ -303,45 +279,34 @@ class TensorForNumber:
 def _set_attribute(program: Program, name: str) -> Iterator[Bundle]:
     """`self.scale = torch.tensor(...)` at each assignment; `self.register_buffer("scale", ...)` in `__init__`."""
     tensors, buffers = [], []
-    for file in program.files.values():
-        for node in ast.walk(file.tree):
-            if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-                continue
-            target = node.targets[0]
-            if not isinstance(target, ast.Attribute) or target.attr != name:
-                continue
-            place = format_place(file.name, node.lineno)
-            value = file.get_text(node.value)
-            tensor = file.replace(node.value, f"torch.tensor({value})")
-            tensors.append(
-                ProgramChange("tensor", f"`{ast.unparse(target)}` as a tensor, {place}", ((file.name, tensor),))
-            )
-            function = file.find_function(node.lineno)
-            if function is not None and function.name == "__init__" and isinstance(target.value, ast.Name):
-                start, end = file.find_span(node)
-                text = f'{target.value.id}.register_buffer("{name}", torch.tensor({value}))'
-                splice = Splice(start, end, text, False)
-                buffers.append(
-                    ProgramChange("tensor", f"`{ast.unparse(target)}` as a buffer, {place}", ((file.name, splice),))
-                )
-    if tensors:
-        yield tuple(tensors)
-    if buffers:
-        yield tuple(buffers)
+    for file, node in program.walk(ast.Assign):
+        target = node.targets[0]
+        if len(node.targets) != 1 or not isinstance(target, ast.Attribute) or target.attr != name:
+            continue
+        tensors.append(_use_tensor(file, node.value, ast.unparse(target)))
+        function = file.find_function(node.lineno)
+        if function is not None and function.name == "__init__" and isinstance(target.value, ast.Name):
+            text = f'{target.value.id}.register_buffer("{name}", torch.tensor({file.get_text(node.value)}))'
+            title = f"`{ast.unparse(target)}` as a buffer, {format_place(file.name, node.lineno)}"
+            buffers.append(change_file("tensor", title, file, file.replace_statements(node, node, text)))
+    yield from (tuple(bundle) for bundle in (tensors, buffers) if bundle)
+
+
+def _use_tensor(file: ProgramFile, value: ast.expr, name: str) -> ProgramChange:
+    """`torch.tensor(value)` in place of a value, which has this name."""
+    splice = file.replace(value, f"torch.tensor({file.get_text(value)})")
+    return change_file("tensor", f"`{name}` as a tensor, {format_place(file.name, value.lineno)}", file, splice)
 
 
 def _set_global(program: Program, name: str) -> Iterator[Bundle]:
     """`STEP = torch.tensor(0)` at each assignment of a global."""
     found = []
-    for file in program.files.values():
-        for node in ast.walk(file.tree):
-            if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
-                function = file.find_function(node.lineno)
-                declared = [one for one in ast.walk(function) if isinstance(one, ast.Global)] if function else []
-                if function is None or any(name in one.names for one in declared):
-                    splice = file.replace(node.value, f"torch.tensor({file.get_text(node.value)})")
-                    place = format_place(file.name, node.lineno)
-                    found.append(ProgramChange("tensor", f"`{name}` as a tensor, {place}", ((file.name, splice),)))
+    for file, node in program.walk(ast.Assign):
+        if [ast.unparse(target) for target in node.targets] == [name]:
+            function = file.find_function(node.lineno)
+            declared = [one for one in ast.walk(function) if isinstance(one, ast.Global)] if function else []
+            if function is None or any(name in one.names for one in declared):
+                found.append(_use_tensor(file, node.value, name))
     if found:
         yield tuple(found)
 
@@ -349,23 +314,17 @@ def _set_global(program: Program, name: str) -> Iterator[Bundle]:
 def _set_item(program: Program, key: str) -> Iterator[Bundle]:
     """`lr=torch.tensor(0.1)` where an optimizer is made, and `group["lr"] = torch.tensor(...)` where it is changed."""
     found = []
-    for file in program.files.values():
-        for node in ast.walk(file.tree):
-            values = []
-            if isinstance(node, ast.Call):
-                values = [keyword.value for keyword in node.keywords if keyword.arg == key]
-            elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
-                values = [node.value] if _is_key(target, key) else []
-            for value in values:
-                place = format_place(file.name, value.lineno)
-                splice = file.replace(value, f"torch.tensor({file.get_text(value)})")
-                found.append(ProgramChange("tensor", f"`{key}` as a tensor, {place}", ((file.name, splice),)))
+    for file, node in program.walk(ast.AST):
+        keywords = node.keywords if isinstance(node, ast.Call) else []
+        found += [_use_tensor(file, keyword.value, key) for keyword in keywords if keyword.arg == key]
+        if isinstance(node, ast.Assign) and _is_key(node.targets[0], key):
+            found.append(_use_tensor(file, node.value, key))
     if found:
         yield tuple(found)
 
 
-def _is_key(node: ast.Subscript, key: str) -> bool:
-    return isinstance(node.slice, ast.Constant) and node.slice.value == key
+def _is_key(node: ast.expr, key: str) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == key
 
 
 #: All moves, in the order in which their changes are preferred.

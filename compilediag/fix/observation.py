@@ -15,7 +15,7 @@ from ..diagnosis.evidence import Evidence
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError
-from .program import MODULE, Place, Program, ProgramChange
+from .program import MODULE, Place, Program, ProgramChange, assign_settings
 
 #: What a change is, for `--allow`.
 KINDS = ("dynamic", "marks", "settings", "tensor", "isolate", "code")
@@ -63,21 +63,15 @@ class Observation:
         place = self.find_place(cause)
         file = self.program.find(place[0])
         where = (file.name, place[1]) if file is not None else MODULE
-        return ProgramChange("settings", name_settings(settings), (), tuple(settings.items()), where)
+        return assign_settings(settings, where)
 
 
 class Move(Protocol):
-    """Proposes bundles of changes of one kind."""
-
-    kind: str
+    """Proposes bundles of changes."""
 
     def propose(self, seen: Observation) -> Iterable[Bundle]:
         """The bundles, the most likely first; none where the move does not apply."""
         ...
-
-
-def name_settings(settings: Settings) -> str:
-    return ", ".join(f"{key} = {value!r}" for key, value in settings.items())
 
 
 def change_edits(seen: Observation, edits: Sequence[Edit], kind: str, title: str) -> ProgramChange | None:

@@ -9,9 +9,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
-from ..diagnosis.change import Edit, format_settings, merge_settings
+from ..diagnosis.change import Edit, Settings, format_settings, merge_settings
 from ..diagnosis.evidence import group_by
+from ..diagnosis.plan.changed_sources import list_diff_lines
 from ..diagnosis.program_file import CompileCall, ProgramFile, find_compile_calls
 from ..diagnosis.source_edits import IMPORT_TORCH, EditedSource, EditError, Splice, imports_torch
 from ..system.source_files import split_lines
@@ -19,6 +21,7 @@ from ..system.source_files import split_lines
 #: Where settings are assigned: below the imports of the main file, or at the beginning of a function (file and line).
 MODULE = ("", 0)
 Place = tuple[str, int]
+N = TypeVar("N", bound=ast.AST)
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,18 @@ class ProgramChange:
             for file, whole in self.parts
             for splice in _split_lines(whole)
         ]
-        return [
-            *lines,
-            *(
-                ProgramChange(self.kind, f"{key} = {value!r}", (), ((key, value),), self.place)
-                for key, value in self.settings
-            ),
-        ]
+        return [*lines, *(assign_settings({key: value}, self.place) for key, value in self.settings)]
+
+
+def change_file(kind: str, title: str, file: ProgramFile, splice: Splice) -> ProgramChange:
+    """A change at one place of a file."""
+    return ProgramChange(kind, title, ((file.name, splice),))
+
+
+def assign_settings(settings: Settings, place: Place = MODULE) -> ProgramChange:
+    """The change that assigns settings of torch."""
+    title = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
+    return ProgramChange("settings", title, (), tuple(settings.items()), place)
 
 
 def _split_lines(splice: Splice) -> list[Splice]:
@@ -108,19 +116,20 @@ class Program:
         """Where the program compiles, in the order of the text."""
         return tuple(call for file in self.files.values() for call in find_compile_calls(file))
 
+    def walk(self, kind: type[N]) -> Iterator[tuple[ProgramFile, N]]:
+        """All nodes of a kind, in all files."""
+        for file in self.files.values():
+            yield from ((file, node) for node in ast.walk(file.tree) if isinstance(node, kind))
+
     def list_calls(self, callee: str) -> Iterator[tuple[ProgramFile, ast.Call]]:
         """All calls of what this expression names, in all files."""
-        for file in self.files.values():
-            for node in ast.walk(file.tree):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == callee:
-                    yield file, node
+        return ((file, node) for file, node in self.walk(ast.Call) if ast.unparse(node.func) == callee)
 
     def list_method_calls(self, name: str) -> Iterator[tuple[ProgramFile, ast.Call]]:
         """All calls of a method of this name."""
-        for file in self.files.values():
-            for node in ast.walk(file.tree):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
-                    yield file, node
+        for file, node in self.walk(ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == name:
+                yield file, node
 
     def convert(self, edits: Iterable[Edit]) -> tuple[tuple[str, Splice], ...]:
         """The splices of a plan's edits. EditError if one does not fit the files."""
@@ -129,9 +138,8 @@ class Program:
             file = self.find(edit.file)
             if file is None:
                 raise EditError(f"{edit.file} is not a file of the program")
-            wanted = [edit.imports] if edit.imports else []
-            for statement in wanted:
-                found[file.name, file.insert_import(statement)] = None
+            if edit.imports:
+                found[file.name, file.insert_import(edit.imports)] = None
             found.update(dict.fromkeys((file.name, splice) for splice in file.find_splices(edit)))
         return tuple(key for key in found if key[1].new or key[1].start != key[1].end)
 
@@ -147,9 +155,7 @@ class Program:
             self._add_settings(place, merge_settings([dict(change.settings) for change in group]).settings, splices)
         return {name: self._splice(self.files[name], found) for name, found in splices.items() if found}
 
-    def _add_settings(
-        self, place: Place, settings: dict[str, str | int | bool], splices: dict[str, list[Splice]]
-    ) -> None:
+    def _add_settings(self, place: Place, settings: Settings, splices: dict[str, list[Splice]]) -> None:
         if not settings:
             return
         lines = format_settings(settings).splitlines()
@@ -170,36 +176,22 @@ class Program:
         needs_torch = any("torch." in splice.new for splice in found)
         has_torch = any(imports_torch(one.tree) for one in around)
         wanted = [file.insert_import(IMPORT_TORCH)] if needs_torch and not has_torch else []
-        splices = sorted([*wanted, *found], key=lambda splice: (splice.start, splice.end))
-        for one, other in itertools.pairwise(splices):
-            is_same_place = one.start == other.start and not (one.is_line or other.is_line)
-            if other.start < one.end or (is_same_place and one.end != one.start):
-                raise EditError("two changes replace the same code")
-        edited = file.splice(splices)
-        try:
-            edited.parse(file.name, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            raise EditError(f"the changed code is not valid Python: {error}") from None
-        return edited
+        return file.join([*wanted, *found], may_meet=True)
 
     def diff(self, changes: Sequence[ProgramChange], folder: str | None = None) -> str:
         """The changes as a unified diff; paths are relative to `folder` where they are below it."""
-        return "".join(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-            for name, edited in self.apply(changes).items()
-            for line in _diff_lines(_shorten(name, folder), *self._list_lines(name, edited))
-        )
-
-    def _list_lines(self, name: str, edited: EditedSource) -> tuple[list[str], list[str]]:
-        """The lines of a file before and after, as its user typed those that stay."""
-        before = split_lines(self.files[name].text)
-        typed = split_lines(self._typed.get(name, self.files[name].text))
-        shown = typed if len(typed) == len(before) else before
-        after = [
-            shown[number - 1] if 0 < number <= len(before) and line == before[number - 1] else line
-            for line, number in zip(split_lines(edited.text), edited.lines, strict=False)
-        ]
-        return shown, after
+        diff: list[str] = []
+        for name, edited in self.apply(changes).items():
+            before = split_lines(self.files[name].text)
+            typed = split_lines(self._typed.get(name, self.files[name].text))
+            shown = typed if len(typed) == len(before) else before
+            # As their user typed the lines that stay.
+            after = [
+                shown[number - 1] if 0 < number <= len(before) and line == before[number - 1] else line
+                for line, number in zip(split_lines(edited.text), edited.lines, strict=False)
+            ]
+            diff += list_diff_lines(_shorten(name, folder), shown, after)
+        return "".join(diff)
 
     def count_lines(self, changes: Sequence[ProgramChange]) -> int:
         """The lines of the program that are new or other ones; removed lines that nothing replaces count too."""
@@ -209,10 +201,6 @@ class Program:
             for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
                 count += max(b - a, d - c) if tag != "equal" else 0
         return count
-
-
-def _diff_lines(name: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    return difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
 
 
 def _shorten(name: str, folder: str | None) -> str:

@@ -16,7 +16,7 @@ from ..formatting import format_amount, format_names
 from ..trials.fresh_process import OBSERVE
 from .code_moves import Function, find_compile_calls, is_own_attribute, list_assigned, list_callers, list_functions
 from .observation import Bundle, Observation, can_be_dynamic
-from .program import Program, ProgramChange
+from .program import Program, ProgramChange, change_file
 
 #: A graph with so many calls may have a loop unrolled.
 _LARGE_GRAPH = 500
@@ -30,8 +30,6 @@ Made = tuple[ProgramFile, ast.stmt, str]
 class CompileStep:
     """What a loop calls in each step, compiled in place of the function whose graph has the loop unrolled."""
 
-    kind = "code"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         for file, function in _list_compiled(seen, _LARGE_GRAPH):
             for callee in _list_steps(function):
@@ -42,8 +40,6 @@ class AutocastOutside:
     """Autocast at the callers of a compiled function, or around a call that is compiled, in place of inside: no cache
     keeps a graph that enters it, and a context that is an argument is guarded, as is autocast at the callers.
     """
-
-    kind = "code"
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         names = {name for cause in seen.open_causes for name in cause.path.names}
@@ -67,14 +63,12 @@ class AutocastOutside:
 class CacheAutocast:
     """Graphs that enter autocast, allowed in the cache: what they do depends on the arguments of that alone."""
 
-    kind = "settings"
-
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         if seen.is_uncached:
             names = [f"torch.amp.autocast_mode._{name}_autocast" for name in ("enter", "exit")]
             line = f"torch._inductor.config.unsafe_marked_cacheable_functions = {dict.fromkeys(names, '1')}"
             file = seen.program.main
-            yield (ProgramChange("settings", line, ((file.name, file.insert_below_imports(line)),)),)
+            yield (change_file("settings", line, file, file.insert_below_imports(line)),)
 
 
 def _list_compiled(seen: Observation, fewest: int) -> Iterator[tuple[ProgramFile, Function]]:

@@ -130,8 +130,12 @@ def _is_unchanged(step: PlanStep, reader: SourceReader, is_own: bool) -> bool:
 
 
 def _format_diff(source: ChangedSource) -> Iterator[str]:
-    name = _name_in_patch(source.name)
     before, after = (split_lines(text or "") for text in (source.before, source.after))
+    return list_diff_lines(_name_in_patch(source.name), before, after)
+
+
+def list_diff_lines(name: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """The lines of a unified diff of a file."""
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
 
