@@ -660,7 +660,6 @@ RULES = (
                 when=lambda cause: cause.path.names[-1] in _MOMENTUM,
                 action=("{default}", ALL_DYNAMIC),
                 why=_SCHEDULED,
-                ways=("{default}",),
             ),
         ),
         action="Make it a 0-dim tensor: torch.optim.Adam(params, lr=torch.tensor(lr)), on a GPU with capturable=True, "
@@ -681,10 +680,6 @@ RULES = (
                 "values.",
                 why="The setting keeps {source} static, so each of its values is compiled on its own, and "
                 "dynamic_sources and dynamic=True have no effect on it.",
-                ways=(
-                    'Remove "{static_entry}" from torch.compiler.config.static_sources, or keep the value to few '
-                    "values.",
-                ),
             ),
             Case(
                 when=lambda cause: list_types(cause) == {"float"},
@@ -868,7 +863,6 @@ RULES = (
         ),
         action=("{default}", ALL_DYNAMIC),
         why="{kept}",
-        ways=("{default}",),
         words=_NUMBER_WORDS,
         ceiling="high",
         it="the float",

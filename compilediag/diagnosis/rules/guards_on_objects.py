@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...decode.guards.path import Path, format_expression
 from ...formatting import format_change, format_first_line, format_line, format_names, get_class_name
 from ..causes.cause import Cause, list_unique
-from ..rule import Advice, Case, FirstOf, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
+from ..rule import Advice, Case, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
 from ..source_edits import write_path
 from .guards_on_numbers import is_rising, list_types
 
@@ -120,24 +120,56 @@ def _is_inference_tensor(cause: Cause) -> bool:
 
 # Modes of the whole program
 
-#: torch's name of a part of the global state -> its rule, the first that its name has.
+#: Rule about a part of the global state -> torch's names of that part, what to do, and why.
 _STATES = {
-    "grad_mode": "grad_mode",
-    "autocast": "autocast",
-    "num_threads": "num_threads",
-    "deterministic": "deterministic",
-    "default_dtype": "default_dtype",
-    "tf32": "tf32",
-    "fp16": "reduced_precision",
-    "bf16": "reduced_precision",
-    "torch_function": "torch_function_state",
+    "grad_mode": (
+        ("grad_mode",),
+        "To compile once, call it in one gradient mode only.",
+        "The same function runs with gradients and under torch.no_grad() or torch.inference_mode(): one compiled "
+        "version for each is expected.",
+    ),
+    "autocast": (
+        ("autocast",),
+        "Put all calls under the same torch.autocast, or enter it inside the compiled function.",
+        "It is called inside and outside torch.autocast, or with different settings.",
+    ),
+    "num_threads": (
+        ("num_threads",),
+        "Call torch.set_num_threads() once, before the first compiled call.",
+        "The number of threads changed between calls.",
+    ),
+    "deterministic": (
+        ("deterministic",),
+        "Call torch.use_deterministic_algorithms() once, before the first compiled call.",
+        "The setting changed between calls.",
+    ),
+    "default_dtype": (
+        ("default_dtype",),
+        "Call torch.set_default_dtype() once, before the first compiled call.",
+        "The default dtype changed between calls.",
+    ),
+    "tf32": (
+        ("tf32",),
+        "Set TF32 once, before the first compiled call.",
+        "The setting changed between calls.",
+    ),
+    "reduced_precision": (
+        ("fp16", "bf16"),
+        "Set it once, before the first compiled call.",
+        "A reduced-precision setting changed between calls.",
+    ),
+    "torch_function_state": (
+        ("torch_function",),
+        "Call it either with or without DisableTorchFunction.",
+        "torch function handling changed between calls.",
+    ),
 }
 
 
 def _list_states(cause: Cause) -> tuple[str, ...]:
     """The rules about the parts of the global state that changed."""
     text = " ".join((cause.source, *cause.values, *(reason.split("#", 1)[0] for reason in cause.reasons[:4])))
-    return list_unique(rule for name, rule in _STATES.items() if name in text)
+    return tuple(rule for rule, (names, *_) in _STATES.items() if any(name in text for name in names))
 
 
 def _describe_state(cause: Cause) -> str:
@@ -147,7 +179,7 @@ def _describe_state(cause: Cause) -> str:
     return format_first_line(cause.reasons[0], 80) if cause.reasons else "global state changed"
 
 
-def _make_state(rule: str, action: str, why: str, *, is_expected: bool = False) -> Rule:
+def _make_state(rule: str, action: str, why: str) -> Rule:
     """The rule about one part of the global state; it applies if no other part changed."""
     return Rule(
         rule,
@@ -156,51 +188,12 @@ def _make_state(rule: str, action: str, why: str, *, is_expected: bool = False) 
         action=action,
         why=why,
         what="{state}",
-        is_expected=is_expected,
+        is_expected=rule == "grad_mode",  # Training and evaluation each need theirs.
         words={"state": _describe_state},
     )
 
 
-_STATE_RULES = (
-    _make_state(
-        "grad_mode",
-        "To compile once, call it in one gradient mode only.",
-        "The same function runs with gradients and under torch.no_grad() or torch.inference_mode(): one compiled "
-        "version for each is expected.",
-        is_expected=True,
-    ),
-    _make_state(
-        "autocast",
-        "Put all calls under the same torch.autocast, or enter it inside the compiled function.",
-        "It is called inside and outside torch.autocast, or with different settings.",
-    ),
-    _make_state(
-        "num_threads",
-        "Call torch.set_num_threads() once, before the first compiled call.",
-        "The number of threads changed between calls.",
-    ),
-    _make_state(
-        "deterministic",
-        "Call torch.use_deterministic_algorithms() once, before the first compiled call.",
-        "The setting changed between calls.",
-    ),
-    _make_state(
-        "default_dtype",
-        "Call torch.set_default_dtype() once, before the first compiled call.",
-        "The default dtype changed between calls.",
-    ),
-    _make_state("tf32", "Set TF32 once, before the first compiled call.", "The setting changed between calls."),
-    _make_state(
-        "reduced_precision",
-        "Set it once, before the first compiled call.",
-        "A reduced-precision setting changed between calls.",
-    ),
-    _make_state(
-        "torch_function_state",
-        "Call it either with or without DisableTorchFunction.",
-        "torch function handling changed between calls.",
-    ),
-)
+_STATE_RULES = tuple(_make_state(rule, action, why) for rule, (_, action, why) in _STATES.items())
 
 
 def _advise_states(rule: Rule, cause: Cause) -> Advice:
@@ -344,14 +337,7 @@ RULES = (
                 action="Pass a plain tensor at every call: {tensor}.view_as({tensor}).",
                 why="It is a Parameter at some calls, and each class needs its own compiled version. A view of it is a "
                 "plain tensor with the same values and gradients.",
-                ways=(
-                    FirstOf(
-                        (
-                            Wrap("{0}.view_as({0})"),
-                            "Pass a plain tensor at every call: {tensor}.view_as({tensor}).",
-                        )
-                    ),
-                ),
+                ways=(Wrap("{0}.view_as({0})"),),
             ),
         ),
         action=("{isolate_it}", "Pass one type: convert before the call."),
@@ -546,14 +532,7 @@ RULES = (
         ),
         action="To compile once, pass {name}.detach().requires_grad_() where it has no gradient.",
         why=f"{_TWO_GRADIENTS} No gradient that is needed is lost that way; calls that had none record one.",
-        ways=(
-            FirstOf(
-                (
-                    Wrap("{0} if {0}.requires_grad else {0}.detach().requires_grad_()"),
-                    "To compile once, pass {name}.detach().requires_grad_() where it has no gradient.",
-                )
-            ),
-        ),
+        ways=(Wrap("{0} if {0}.requires_grad else {0}.detach().requires_grad_()"),),
         it="x",
         cost="calls that needed no gradient record one",
     ),
