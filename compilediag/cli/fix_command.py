@@ -103,7 +103,7 @@ class FixCommand:
 
 
 def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job: ProgramJob) -> FixResult:
-    from compilediag.fix.observation import KINDS
+    from compilediag.fix.program import KINDS
     from compilediag.fix.report import format_attempt
     from compilediag.fix.search import Search, SearchLimits
     from compilediag.trials.fresh_process import ProcessRunner, TrialProgress

@@ -5,12 +5,14 @@ ingest, check, last.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +26,13 @@ from compilediag.system.program import RunningProgram, describe_command, read_pr
 
 from .command_parser import Command
 from .fix_command import FixCommand
-from .github_actions import is_github, report_to_github, without_commands
 from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
 from .try_command import drop_dashes
+
+if TYPE_CHECKING:
+    from compilediag.diagnosis.baseline import AcceptedCause, Baseline
+    from compilediag.diagnosis.gate import Broken
+    from compilediag.session import Session
 
 #: What `load_any` opens.
 ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
@@ -407,12 +413,6 @@ class IngestCommand:
         return 0
 
 
-if TYPE_CHECKING:
-    from compilediag.diagnosis.baseline import AcceptedCause, Baseline
-    from compilediag.diagnosis.gate import Broken
-    from compilediag.session import Session
-
-
 class CheckCommand:
     """Fail if torch.compile compiled more than allowed, and show why.
 
@@ -592,9 +592,6 @@ def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:
     return load(file), code if code >= 0 else 128 - code
 
 
-if TYPE_CHECKING:
-    from compilediag.session import Session
-
 ACTIONS: dict[str, Command] = {
     each.name: each for each in (ReportCommand(), PlanCommand(), FindingsCommand(), FixCommand())
 }
@@ -684,3 +681,45 @@ def _find_program(session: Session) -> RunningProgram:
     if not os.path.isdir(program.folder):
         raise CompilediagError(f"{program.folder}, where it ran, does not exist any more; use `compilediag fix SCRIPT`")
     return program
+
+
+# What `check` writes on GitHub Actions: annotations to the standard output, and the summary of a step
+
+
+def is_github() -> bool:
+    """True in a step of a workflow."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+@contextlib.contextmanager
+def without_commands(is_on: bool) -> Iterator[None]:
+    """GitHub runs none of the commands that the block prints: it can print texts of the program."""
+    token = secrets.token_hex(16)
+    if is_on:
+        print(f"::stop-commands::{token}")
+    try:
+        yield
+    finally:
+        if is_on:
+            print(f"::{token}::")
+
+
+def report_to_github(
+    session: Session, head: str, broken: Sequence[Broken], baseline: Baseline | None, fixed: str | None, annotate: bool
+) -> None:
+    """Print the annotations if asked to, and add to the summary of the step, if there is a file for it."""
+    from compilediag.system.files import open_private
+    from compilediag.views.export import make_markdown
+    from compilediag.views.review import find_repository, write_annotations, write_step_summary
+
+    for line in write_annotations(session.data, broken, baseline, find_repository()) if annotate else ():
+        print_text(line)
+    file = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not file:
+        return
+    summary = write_step_summary(head, broken, fixed, make_markdown(session.data, redact=False))
+    try:
+        with open(file, "a", encoding="utf-8", errors="replace", opener=open_private) as opened:
+            opened.write(summary)
+    except OSError as error:
+        print(f"compilediag: can't write the summary of the step: {error.strerror}: {file}", file=sys.stderr)

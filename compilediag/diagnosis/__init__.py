@@ -12,8 +12,7 @@ from ..events import RankMember, Rows
 from ..system import plugins
 from .change import CodeChange, Edit, fix_code, merge_fixes
 from .evidence import Evidence, kept_after
-from .finding import SEVERITIES, Finding, make_rank_key
-from .fingerprints import find_program_file, name_findings
+from .finding import SEVERITIES, Finding, find_program_file, make_rank_key, name_findings
 from .rule import Rule
 from .rules.autotune import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, find_guard_costs, list_entries, sum_calls

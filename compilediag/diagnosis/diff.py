@@ -28,7 +28,7 @@ from ..events import (
 from ..events.words import describe_code, format_phase
 from ..formatting import format_function, format_line, format_milliseconds, format_op, format_place, format_seconds
 from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, sum_seconds
-from .fingerprints import name_findings
+from .finding import name_findings
 from .rules import coverage
 from .rules.failures import find_failures
 from .rules.graph_breaks import find_graph_breaks

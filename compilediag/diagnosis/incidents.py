@@ -28,8 +28,7 @@ from ..events import (
 )
 from ..formatting import format_change, format_first_line, format_function, format_line, format_op, format_seconds
 from .evidence import Evidence, find_first, group_by, kept, kept_after, kept_of, sum_known
-from .finding import Finding
-from .fingerprints import make_fingerprint, name_file
+from .finding import Finding, make_fingerprint, name_file
 from .rules.recompiles import find_recompiles
 from .rules.refused_calls import find_refused_calls
 from .variants import find_inputs

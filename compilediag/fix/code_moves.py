@@ -14,8 +14,7 @@ from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.source_edits import write_path
 from ..events import GraphBreak
 from ..formatting import format_amount, format_place
-from .observation import Bundle, Move, Observation, can_be_dynamic
-from .program import Program, ProgramChange, change_file
+from .program import Bundle, Move, Observation, Program, ProgramChange, can_be_dynamic, change_file
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -23,8 +23,17 @@ from ..events import Compile, GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
 from .code_moves import CODE_MOVES
-from .observation import Bundle, Move, Observation, can_be_dynamic, change_edits
-from .program import Program, ProgramChange, assign_settings, change_file
+from .program import (
+    Bundle,
+    Move,
+    Observation,
+    Program,
+    ProgramChange,
+    assign_settings,
+    can_be_dynamic,
+    change_edits,
+    change_file,
+)
 from .region_moves import AutocastOutside, CacheAutocast, CompileStep
 
 #: Functions that mark a size, from the one that says most.

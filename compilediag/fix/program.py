@@ -1,4 +1,6 @@
-"""The user's program as text that can be changed: its files, its calls, where it compiles, and the diff of a change."""
+"""The user's program as text that can be changed: its files, its calls, where it compiles, and the diff of a change;
+what a run of it showed; and what a move is, which proposes changes from that.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from ..diagnosis.causes.call_sites import read_own_code
+from ..diagnosis.causes.cause import Cause, get_value_type
+from ..diagnosis.causes.grouping import find_causes
 from ..diagnosis.change import Edit, Settings, format_settings, merge_settings
-from ..diagnosis.evidence import group_by
-from ..diagnosis.plan.changed_sources import list_diff_lines
+from ..diagnosis.evidence import Evidence, group_by
+from ..diagnosis.plan import Plan, make_plan
+from ..diagnosis.plan.plan import list_diff_lines
 from ..diagnosis.program_file import CompileCall, ProgramFile, find_compile_calls
+from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import IMPORT_TORCH, EditedSource, EditError, Splice, imports_torch
 from ..system.source_files import split_lines
 
@@ -28,7 +35,7 @@ N = TypeVar("N", bound=ast.AST)
 class ProgramChange:
     """One change of the program that runs can prove.
 
-    `kind` is one of `observation.KINDS`, and `title` says what it does, in one line. `parts` has splices of files.
+    `kind` is one of `KINDS`, and `title` says what it does, in one line. `parts` has splices of files.
     `settings` are assigned at `place`. Two changes that are equal but for their titles are one. `is_whole`: no part of
     it makes sense without the others.
 
@@ -207,3 +214,79 @@ def _shorten(name: str, folder: str | None) -> str:
     if folder and name.startswith(os.path.join(folder, "")):
         return os.path.relpath(name, folder)
     return name.lstrip("/")
+
+
+# What a run of the program showed
+
+#: What a change is, for `--allow`.
+KINDS = ("dynamic", "marks", "settings", "tensor", "isolate", "code")
+Bundle = tuple[ProgramChange, ...]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a run of the program in some state showed. `unchanged` is what the unchanged program showed. `is_uncached`:
+    a graph enters autocast, so no cache keeps it.
+    """
+
+    program: Program
+    evidence: Evidence
+    unchanged: Observation | None = None
+    is_uncached: bool = False
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """The root causes of the recompiles that happened."""
+        return tuple(find_causes(self.evidence))
+
+    @cached_property
+    def open_causes(self) -> tuple[Cause, ...]:
+        """Those of which not every compiled version is needed."""
+        return tuple(cause for cause in self.causes if not advise(cause.alone).is_expected)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the diagnosis predicts."""
+        return make_plan(self.evidence)
+
+    def find_place(self, cause: Cause) -> Place:
+        """Where a setting holds for a cause: configuration is per thread, and main's does not reach a worker."""
+        if cause.facts.thread is None:
+            return MODULE
+        own = read_own_code(self.evidence)
+        stack = self.evidence.stacks.find(cause.recompiles[0].compile_key)
+        frames = [frame for frame in self.evidence.stacks.walk(stack) if own.is_own(frame.file, frame.function)]
+        last = frames[-1] if frames else None
+        return MODULE if last is None or last.file is None or last.line is None else (last.file, last.line)
+
+    def change_settings(self, cause: Cause, settings: Settings) -> ProgramChange:
+        """The change that assigns settings where they hold for a cause."""
+        place = self.find_place(cause)
+        file = self.program.find(place[0])
+        where = (file.name, place[1]) if file is not None else MODULE
+        return assign_settings(settings, where)
+
+
+class Move(Protocol):
+    """Proposes bundles of changes."""
+
+    def propose(self, seen: Observation) -> Iterable[Bundle]:
+        """The bundles, the most likely first; none where the move does not apply."""
+        ...
+
+
+def change_edits(seen: Observation, edits: Sequence[Edit], kind: str, title: str) -> ProgramChange | None:
+    """Edits of the diagnosis as a change; None if they do not fit the program."""
+    try:
+        parts = seen.program.convert(edits)
+    except EditError:
+        return None
+    return ProgramChange(kind, title, parts) if parts else None
+
+
+def can_be_dynamic(cause: Cause) -> bool:
+    """True for a size or a number, and for a relation of several."""
+    if cause.kind == "length":
+        return False
+    types = {get_value_type(value) for value in cause.values}
+    return cause.path.is_size or cause.is_relation or bool(types & {"int", "float"})

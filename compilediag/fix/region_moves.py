@@ -15,8 +15,7 @@ from ..events import Compile, GraphBreak
 from ..formatting import format_amount, format_names
 from ..trials.fresh_process import OBSERVE
 from .code_moves import Function, find_compile_calls, is_own_attribute, list_assigned, list_callers, list_functions
-from .observation import Bundle, Observation, can_be_dynamic
-from .program import Program, ProgramChange, change_file
+from .program import Bundle, Observation, Program, ProgramChange, can_be_dynamic, change_file
 
 #: A graph with so many calls may have a loop unrolled.
 _LARGE_GRAPH = 500

@@ -25,11 +25,17 @@ from ..formatting import format_amount, format_function, format_line, format_nam
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
 from ..trials.fresh_process import ProcessRunner, ProgramJob
-from ..trials.measured_run import RunSummary, compare_outputs, explain_end, measure
-from .calls import OuterCalls, find_other_result, read_calls
+from ..trials.measured_run import (
+    OuterCalls,
+    RunSummary,
+    compare_outputs,
+    explain_end,
+    find_other_result,
+    measure,
+    read_calls,
+)
 from .moves import FIRST, list_moves
-from .observation import KINDS, Bundle, Move, Observation
-from .program import Program, ProgramChange
+from .program import KINDS, Bundle, Move, Observation, Program, ProgramChange
 from .region_moves import CompileStep
 
 #: Calls after the last compile that a run makes: a share of those before, and at least so many.

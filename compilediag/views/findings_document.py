@@ -13,7 +13,7 @@ from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, map_collecte
 from ..diagnosis.change import CodeChange
 from ..diagnosis.finding import MAX_TITLE, describe_finding
 from ..diagnosis.plan import Plan, PlanStep, make_plan
-from ..diagnosis.plan.changed_sources import list_changed_sources, make_patch
+from ..diagnosis.plan.plan import list_changed_sources, make_patch
 from ..diagnosis.registry import find_torch_page
 from ..document import WIDTH, Items, Section, to_text
 from ..errors import CompilediagError

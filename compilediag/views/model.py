@@ -27,7 +27,7 @@ from ..storage.texts import deflate, inflate, unpack_start
 from ..system import plugins
 from ..system.program import describe_command, describe_try
 from .explorer import ExplorerDocuments, SourceLines
-from .page_parts import make_rank_page, make_vllm_page
+from .page_parts import make_plan_page, make_rank_page, make_vllm_page
 from .page_rows import MADE_OF, News, PageRows, add_group_tables, get_columns, to_ms
 from .page_types import (
     Cell,
@@ -41,7 +41,6 @@ from .page_types import (
     RunningCompile,
     StoredText,
 )
-from .plan_page import make_plan_page
 from .redaction import RedactedData, Redactor, redact_plan
 from .totals import Course, Totals
 

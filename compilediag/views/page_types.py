@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypedDict
 
-from ..diagnosis.plan.changed_sources import DiffLine
-from ..diagnosis.plan.plan import SearchOutcome, UnresolvedCause
+from ..diagnosis.plan.plan import DiffLine, SearchOutcome, UnresolvedCause
 from ..diagnosis.rank_comparison import RankGroup, RankRow
 from ..diagnosis.registry import Example
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .make_plan import make_plan
-from .plan import Plan, UnresolvedCause
-from .plan_step import PlanStep
+from .plan import Plan, PlanStep, UnresolvedCause
 
 __all__ = ["Plan", "PlanStep", "UnresolvedCause", "make_plan"]

@@ -23,8 +23,7 @@ from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
 from ..rules.recompiles import advise, find_recompiles, find_side_effects
-from .plan import Plan, UnresolvedCause, read_outcome, read_search
-from .plan_step import PlanStep
+from .plan import Plan, PlanStep, UnresolvedCause, read_outcome, read_search
 from .specs import DynamicSpec, find_specs
 
 #: In place of a cause: nothing saves the recompile.

@@ -19,8 +19,7 @@ from ..causes.grouping import find_causes
 from ..causes.value_facts import index_facts
 from ..change import CodeChange, merge_fixes
 from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after
-from ..finding import Finding, get_severity, list_steps
-from ..fingerprints import find_program_file, name_findings
+from ..finding import Finding, find_program_file, get_severity, list_steps, name_findings
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
 from . import guards_on_numbers, guards_on_objects

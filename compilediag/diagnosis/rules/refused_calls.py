@@ -15,8 +15,7 @@ from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import Cause
 from ..causes.grouping import find_causes
 from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
-from ..finding import Finding, get_severity
-from ..fingerprints import name_findings
+from ..finding import Finding, get_severity, name_findings
 from ..rule import Advice, Rule, describe_change, list_changes, report
 from .recompiles import advise
 
