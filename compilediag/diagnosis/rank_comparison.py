@@ -14,14 +14,14 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..decode.guards.path import format_expression
 from ..decode.rank_steps import GraphRun, RankStep, Steps, digest_steps, estimate_runtimes, find_graph_runs, find_steps
 from ..document import Block, Items, Section, shorten_items, to_text
 from ..events import COMPILE_CACHES, CacheLookup, Compile, Recompile, Rows
 from ..formatting import format_amount, format_count, format_function, format_line, format_names, format_seconds
-from .evidence import get_ids, group_by, is_timed, sum_seconds
+from .evidence import get_ids, get_place, group_by, is_timed, make_place_fields, sum_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,16 +41,16 @@ class Divergence:
     position: int
     ranks: tuple[int, ...]
     others: tuple[int, ...]
-    compile_id: str | None
-    function: str | None
-    file: str | None
-    line: int | None
-    time_ns: int
-    guard_source: str | None
-    value: str | None
-    other_value: str | None
-    evidence: tuple[int, ...]
-    sentence: str
+    compile_id: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    time_ns: int = 0
+    guard_source: str | None = None
+    value: str | None = None
+    other_value: str | None = None
+    evidence: tuple[int, ...] = ()
+    sentence: str = ""
 
     @property
     def time(self) -> pd.Timestamp:
@@ -60,14 +60,55 @@ class Divergence:
         return pd.Timestamp(self.time_ns, tz="UTC")
 
 
-#: What is compared of a step that all ranks have, the most important first.
-ASPECTS: dict[str, Callable[[RankStep], Hashable]] = {
-    "guard": lambda step: step.guard,
-    "outcome": lambda step: step.outcome,
-    "graph_breaks": lambda step: step.breaks,
-    "collectives": lambda step: step.collectives,
-    "graph": lambda step: step.graph,
-    "caches": lambda step: step.caches,
+class Aspect(NamedTuple):
+    """What is compared of a step that all ranks have. `describe`: what two ranks have of it, in which they differ."""
+
+    get: Callable[[RankStep], Hashable]
+    otherwise: str
+    describe: Callable[[RankStep, RankStep], tuple[str, str]]
+
+
+def _describe_each(describe: Callable[[RankStep], str]) -> Callable[[RankStep, RankStep], tuple[str, str]]:
+    return lambda step, other: (describe(step), describe(other))
+
+
+def _describe_collectives(step: RankStep, other: RankStep) -> tuple[str, str]:
+    """The first collectives that two ranks do not have in common."""
+    pairs = enumerate(zip_longest(step.collectives, other.collectives), 1)
+    number, (own, usual) = next((number, ops) for number, ops in pairs if ops[0] != ops[1])
+    return f"number {number} is {own or 'no more'}", usual or "no more"
+
+
+def _describe_graph(step: RankStep) -> str:
+    counts = zip(step.graph, ("calls", "nodes", "inputs"), strict=True)
+    return ", ".join(f"{count} {name}" for count, name in counts if count is not None)
+
+
+def _describe_caches(step: RankStep) -> str:
+    counts = Counter(f"{cache}{' remote' if tier == 'remote' else ''} {end}" for cache, tier, end in step.caches)
+    return ", ".join(f"{what}{f' {n}x' if n > 1 else ''}" for what, n in counts.items()) or "no lookup"
+
+
+#: Kind of a divergence -> what differs, the most important first.
+ASPECTS = {
+    "guard": Aspect(
+        lambda step: step.guard,
+        "recompiled for a different reason",
+        _describe_each(lambda step: f"guard {_describe_guard(step.recompile)}" if step.recompile else "no recompile"),
+    ),
+    "outcome": Aspect(
+        lambda step: step.outcome,
+        "had a different outcome",
+        _describe_each(lambda step: ", ".join(filter(None, step.outcome)) or "unknown"),
+    ),
+    "graph_breaks": Aspect(
+        lambda step: step.breaks,
+        "had different graph breaks",
+        _describe_each(lambda step: format_names(step.breaks) if step.breaks else "no graph break"),
+    ),
+    "collectives": Aspect(lambda step: step.collectives, "had different collectives", _describe_collectives),
+    "graph": Aspect(lambda step: step.graph, "compiled a different graph", _describe_each(_describe_graph)),
+    "caches": Aspect(lambda step: step.caches, "had different cache results", _describe_each(_describe_caches)),
 }
 
 #: rank -> its step at one position, None if it has none.
@@ -91,16 +132,10 @@ def find_divergences(steps: Steps, is_live: bool = False) -> list[Divergence]:
             found["way"] = _compare_targets(position, groups, here, steps)
             break
         for kind, aspect in ASPECTS.items():
-            groups = _group_ranks(here, aspect, steps)
+            groups = _group_ranks(here, aspect.get, steps)
             if len(groups) > 1 and kind not in found:
                 found[kind] = _compare_aspect(kind, position, groups, here)
     return sorted(found.values(), key=lambda one: (one.position, ["way", *ASPECTS].index(one.kind)))
-
-
-def find_all_divergences(data: Rows, steps: Steps, is_live: bool = False) -> list[Divergence]:
-    """As `find_divergences`, and last where the ranks first ran their graphs in another order."""
-    order = find_order_divergence(find_graph_runs(data), steps)
-    return [*find_divergences(steps, is_live), *([order] if order else [])]
 
 
 @dataclass(frozen=True)
@@ -179,9 +214,7 @@ def _describe_cold(
         other=pairs[0][1].rank or 0,
         missed=len(pairs),
         extra_s=sum(ours - other for ours, other in known),
-        function=first.function if first else None,
-        file=first.file if first else None,
-        line=first.line if first else None,
+        **make_place_fields(get_place(first) if first else (None, None, None)),
         evidence=get_ids(miss for miss, _ in pairs),
     )
 
@@ -242,23 +275,14 @@ def _report_skipped(position: int, groups: list[list[int]], step: RankStep, othe
     return _make_divergence("way", position, groups, other, sentence, (known, _get_actual(other)), [other, step])
 
 
-_OTHERWISE = {
-    "guard": "recompiled for a different reason",
-    "outcome": "had a different outcome",
-    "graph_breaks": "had different graph breaks",
-    "collectives": "had different collectives",
-    "graph": "compiled a different graph",
-    "caches": "had different cache results",
-}
-
-
 def _compare_aspect(kind: str, position: int, groups: list[list[int]], here: StepsAt) -> Divergence:
     """Ranks that compile the same function in another way."""
     others, ranks = groups[0], groups[1]
     step, other = here[ranks[0]], here[others[0]]
     assert step is not None and other is not None, "ranks without a step differ in their target"
-    own, usual = _describe_aspect(kind, step, other)
-    event = f"{_OTHERWISE[kind]} at {_locate(step)}: {own}"
+    aspect = ASPECTS[kind]
+    own, usual = aspect.describe(step, other)
+    event = f"{aspect.otherwise} at {_locate(step)}: {own}"
     sentence = f"{_name_ranks(ranks)} {event}; {_name_ranks(others)}: {usual}"
     return _make_divergence(kind, position, groups, step, sentence, (own, usual), [step, other])
 
@@ -278,9 +302,7 @@ def _make_divergence(
         ranks=tuple(groups[1]),
         others=tuple(groups[0]),
         compile_id=step.compile_id,
-        function=step.event.function,
-        file=step.event.file,
-        line=step.event.line,
+        **make_place_fields(get_place(step.event)),
         time_ns=step.event.time_ns,
         guard_source=step.recompile.guard_source if step.recompile else None,
         value=values[0] or None,
@@ -313,14 +335,10 @@ def find_order_divergence(runs: dict[int, list[GraphRun]], steps: Steps) -> Dive
         ranks=tuple(ranks),
         others=tuple(others),
         compile_id=own,
-        function=None,
-        file=None,
-        line=None,
         time_ns=last.time_ns,
-        guard_source=None,
         value=own,
         other_value=name,
-        evidence=() if last.event_id is None else (last.event_id,),
+        evidence=get_ids([last]),
         sentence=sentence,
     )
 
@@ -390,52 +408,6 @@ def _describe_guard(row: Recompile) -> str:
     return f"{name} {expected} -> {actual}"
 
 
-def _describe_aspect(kind: str, step: RankStep, other: RankStep) -> tuple[str, str]:
-    """What two ranks have of the aspect in which they differ."""
-    if kind == "collectives":
-        return _describe_collectives(step, other)
-    describe = _DESCRIPTIONS[kind]
-    return describe(step), describe(other)
-
-
-def _describe_step_guard(step: RankStep) -> str:
-    return f"guard {_describe_guard(step.recompile)}" if step.recompile else "no recompile"
-
-
-def _describe_outcome(step: RankStep) -> str:
-    return ", ".join(filter(None, step.outcome)) or "unknown"
-
-
-def _describe_breaks(step: RankStep) -> str:
-    return format_names(step.breaks) if step.breaks else "no graph break"
-
-
-def _describe_graph(step: RankStep) -> str:
-    counts = zip(step.graph, ("calls", "nodes", "inputs"), strict=True)
-    return ", ".join(f"{count} {name}" for count, name in counts if count is not None)
-
-
-def _describe_caches(step: RankStep) -> str:
-    counts = Counter(f"{cache}{' remote' if tier == 'remote' else ''} {end}" for cache, tier, end in step.caches)
-    return ", ".join(f"{what}{f' {n}x' if n > 1 else ''}" for what, n in counts.items()) or "no lookup"
-
-
-_DESCRIPTIONS = {
-    "guard": _describe_step_guard,
-    "outcome": _describe_outcome,
-    "graph_breaks": _describe_breaks,
-    "graph": _describe_graph,
-    "caches": _describe_caches,
-}
-
-
-def _describe_collectives(step: RankStep, other: RankStep) -> tuple[str, str]:
-    """The first collectives that two ranks do not have in common."""
-    pairs = enumerate(zip_longest(step.collectives, other.collectives), 1)
-    number, (own, usual) = next((number, ops) for number, ops in pairs if ops[0] != ops[1])
-    return f"number {number} is {own or 'no more'}", usual or "no more"
-
-
 def _name_ranks(ranks: Sequence[int]) -> str:
     """`rank 3`, or `ranks 0, 1, 2, 3 and 60 more`."""
     if len(ranks) == 1:
@@ -468,15 +440,19 @@ DTYPES = {
 class Ranks:
     """What ranks did alike and where they differ: `first`, `divergences`, `frame`, `groups`, `graphs`, `summary()`.
 
-    Of a job that was read group by group, seconds are those of each rank, and all else is that of its group.
+    Of a job that was read group by group, seconds are those of each rank, and all else is that of its group. If `data`
+    is redacted, `whole` is the session without redaction, which decides the groups.
     """
 
-    def __init__(self, data: Rows, is_live: bool = False):
-        self._steps = find_steps(data)
-        self.divergences = find_all_divergences(data, self._steps, is_live)
-        self.rows = make_rank_rows(self._steps, self.divergences)
-        self._groups = make_rank_groups(group_ranks(data, self._steps), self._steps, self.rows)
-        self._graphs = make_graph_rows(self._steps, estimate_runtimes(data))
+    def __init__(self, data: Rows, is_live: bool = False, whole: Rows | None = None):
+        self.steps = find_steps(data)
+        order = find_order_divergence(find_graph_runs(data), self.steps)
+        #: The last one is where the ranks first ran their graphs in another order.
+        self.divergences = [*find_divergences(self.steps, is_live), *([order] if order else [])]
+        self.rows = _make_rank_rows(self.steps, self.divergences)
+        alike = _group_alike(data, self.steps) if whole is None else _group_alike(whole, find_steps(whole))
+        self.group_rows = _make_rank_groups(alike, self.steps, self.rows)
+        self.graph_rows = make_graph_rows(self.steps, estimate_runtimes(data))
 
     @property
     def first(self) -> Divergence | None:
@@ -496,7 +472,7 @@ class Ranks:
         them), count, ranks, compiles, recompiles, graph_breaks, lookups, median_s, slowest_rank, slowest_s,
         difference (where that rank first differs from the first of the largest group).
         """
-        return _make_frame(self._groups, list_columns(RankGroup))
+        return _make_frame(self.group_rows, list_columns(RankGroup))
 
     @property
     def graphs(self) -> pd.DataFrame:
@@ -504,7 +480,7 @@ class Ranks:
         line, trigger, ranks, missing (ranks without it), differs, slowest_rank, slowest_s, median_s, spread_s (s),
         runtime_ms (what torch expects one run to take where it takes longest; NA if it did not log that).
         """
-        return _make_frame(self._graphs, list_columns(GraphRow))
+        return _make_frame(self.graph_rows, list_columns(GraphRow))
 
     @property
     def differences(self) -> pd.DataFrame:
@@ -513,9 +489,9 @@ class Ranks:
         return _make_frame(self.divergences, names)
 
     def __repr__(self) -> str:
-        return f"<compilediag ranks: {self._steps.count} ranks, {len(self.divergences)} divergences>"
+        return f"<compilediag ranks: {self.steps.count} ranks, {len(self.divergences)} divergences>"
 
-    def _repr_pretty_(self, printer: _Printer, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.summary())
 
     def summary(self) -> str:
@@ -523,17 +499,17 @@ class Ranks:
         return f"{to_text(self._describe(), width=None)}\n"
 
     def _describe(self) -> Section:
-        if self._steps.count < 2:
+        if self.steps.count < 2:
             return Section("compilediag: this session has fewer than two ranks.")
         head = (
-            f"compilediag: {format_amount(self._steps.count, 'rank')}. {'First difference:' if self.first else _ALIKE}"
+            f"compilediag: {format_amount(self.steps.count, 'rank')}. {'First difference:' if self.first else _ALIKE}"
         )
-        groups = self._groups if len(self._groups) < self._steps.count else []
+        groups = self.group_rows if len(self.group_rows) < self.steps.count else []
         return Section(
             Section(head, Items([[one.sentence] for one in self.divergences], "indented")),
             _list_first("Groups of ranks that compiled the same, the largest first:", map(_describe_group, groups)),
             _list_first("Ranks, the one that compiled longest first:", map(_describe_rank, self.rows)),
-            _list_first("Compiles, the slowest straggler first:", map(self._describe_graph, self._graphs)),
+            _list_first("Compiles, the slowest straggler first:", map(self._describe_graph, self.graph_rows)),
         )
 
     def _describe_graph(self, row: GraphRow) -> list[Block]:
@@ -541,7 +517,7 @@ class Ranks:
         slow = "not timed"
         if row.slowest_s is not None and row.median_s is not None:
             slow = f"rank {row.slowest_rank} {format_seconds(row.slowest_s)}, median {format_seconds(row.median_s)}"
-        missing, count = format_count(len(row.missing)), format_amount(self._steps.count, "rank")
+        missing, count = format_count(len(row.missing)), format_amount(self.steps.count, "rank")
         gaps = f"; not on {missing} of {count}" if row.missing else ""
         return [f"{where}: {slow}{gaps}" + (f"; differs: {', '.join(row.differs)}" if row.differs else "")]
 
@@ -636,7 +612,7 @@ class GraphRow:
 PlacedStep = tuple[int, RankStep]
 
 
-def make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[RankRow]:
+def _make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[RankRow]:
     """One row per rank, the one that compiled longest first."""
     spent = {rank: sum_seconds(steps.get_seconds(rank)) for rank in steps.like}
     median = statistics.median(spent.values()) if spent else 0.0
@@ -655,16 +631,8 @@ def make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Rank
     return sorted(rows, key=lambda row: (-row.compile_s, row.rank))
 
 
-class _StepCounts(TypedDict):
+def _summarize_steps(own: Sequence[RankStep]) -> dict[str, Any]:
     """What ranks that compiled the same have in common."""
-
-    compiles: int
-    recompiles: int
-    graph_breaks: int
-    lookups: str
-
-
-def _summarize_steps(own: Sequence[RankStep]) -> _StepCounts:
     return {
         "compiles": len(own),
         "recompiles": sum(step.recompile is not None for step in own),
@@ -706,13 +674,11 @@ def _make_graph_row(order: int, placed: dict[int, PlacedStep], steps: Steps, run
     return GraphRow(
         order=order,
         compile_id=first.compile_id,
-        function=first.event.function,
-        file=first.event.file,
-        line=first.event.line,
+        **make_place_fields(get_place(first.event)),
         trigger=first.trigger,
         ranks=steps.expand(own),
         missing=missing,
-        differs=[kind for kind, aspect in ASPECTS.items() if len({aspect(step) for step in own.values()}) > 1],
+        differs=[kind for kind, one in ASPECTS.items() if len({one.get(step) for step in own.values()}) > 1],
         slowest_rank=slowest,
         slowest_s=slowest_s,
         median_s=statistics.median(timed.values()) if timed else None,
@@ -737,13 +703,6 @@ def _time_ranks(placed: dict[int, PlacedStep], steps: Steps) -> dict[int, float]
 def list_columns(cls: type[Any]) -> list[str]:
     """The columns of rows of a kind: the fields that are cells."""
     return [f.name for f in fields(cls) if f.name not in ("steps", "seconds")]
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    class _Printer(Protocol):
-        def text(self, text: str) -> None: ...
 
 
 # Groups of ranks that compiled the same, for the same reasons, in the same order
@@ -772,7 +731,7 @@ class RankGroup:
     difference: str | None
 
 
-def group_ranks(data: Rows, steps: Steps) -> list[list[int]]:
+def _group_alike(data: Rows, steps: Steps) -> list[list[int]]:
     """Return the groups of ranks that the session has rows of and that compiled the same, the largest group first."""
     runs = find_graph_runs(data)
     alike: dict[str, list[int]] = defaultdict(list)
@@ -781,8 +740,8 @@ def group_ranks(data: Rows, steps: Steps) -> list[list[int]]:
     return sorted(alike.values(), key=lambda loaded: (-len(steps.expand(loaded)), loaded))
 
 
-def make_rank_groups(groups: Sequence[list[int]], steps: Steps, rows: Sequence[RankRow]) -> list[RankGroup]:
-    """One row per group that `group_ranks` gives. `rows` are those of all ranks."""
+def _make_rank_groups(groups: Sequence[list[int]], steps: Steps, rows: Sequence[RankRow]) -> list[RankGroup]:
+    """One row per group that `_group_alike` gives. `rows` are those of all ranks."""
     by_rank = {row.rank: row for row in rows}
     return [
         _make_group([by_rank[rank] for rank in steps.expand(loaded)], _compare(loaded, groups[0], steps, number))

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, cast
 
 from ..decode.guards.path import format_expression
-from ..decode.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
+from ..decode.rank_steps import RankStep, Steps, has_ranks
 from ..diagnosis.evidence import Evidence, find_first, get_place, group_by, sum_known, sum_seconds
 from ..diagnosis.plan import Plan
 from ..diagnosis.plan.plan import ChangedSource, make_patch
@@ -21,12 +21,8 @@ from ..diagnosis.rank_comparison import (
     GraphRow,
     RankGroup,
     RankRow,
-    find_all_divergences,
-    group_ranks,
+    Ranks,
     list_columns,
-    make_graph_rows,
-    make_rank_groups,
-    make_rank_rows,
 )
 from ..events import Artifact, Compile, GuardFailure, Recompile, Rows, VllmCompile, VllmConfig
 from ..formatting import format_function, format_line
@@ -152,16 +148,13 @@ MAX_RANKS, MAX_GRAPHS = 64, 300
 def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> PageRanks | None:
     """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
-    Of many ranks it has one of each group, then those that diverge, then those that compiled longest. If `data` is
-    redacted, `whole` is the session without redaction, which decides the groups.
+    Of many ranks it has one of each group, then those that diverge, then those that compiled longest. `whole`: see
+    `Ranks`.
     """
     if not has_ranks(data):
         return None
-    steps = find_steps(data)
-    found = find_all_divergences(data, steps, is_live)
-    ranks, graphs = make_rank_rows(steps, found), make_graph_rows(steps, estimate_runtimes(data))
-    alike = group_ranks(data, steps) if whole is None else group_ranks(whole, find_steps(whole))
-    groups = make_rank_groups(alike, steps, ranks)
+    found = Ranks(data, is_live, whole)
+    steps, ranks, groups, graphs = found.steps, found.rows, found.group_rows, found.graph_rows
     shown = _choose_shown(ranks, groups)
     return {
         "count": steps.count,
@@ -171,7 +164,7 @@ def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> Page
         "graph_count": len(graphs),
         "differences": [
             {"kind": one.kind, "sentence": one.sentence, "evidence": list(one.evidence), "order": one.position}
-            for one in found
+            for one in found.divergences
         ],
         "ranks": [_get_cells(row) for row in ranks[:MAX_RANKS]],
         "groups": [{**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]} for row in groups[:MAX_RANKS]],

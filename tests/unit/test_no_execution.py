@@ -67,6 +67,7 @@ ALLOWED = {
     ("decode/records/autotune_choices.py", "_parse_value", "ast.literal_eval"): CONSTANT,
     ("decode/records/autotune_choices.py", "parse_inputs", "ast.literal_eval"): CONSTANT,
     ("diagnosis/rules/guards_on_objects.py", "_is_lengthening", "ast.literal_eval"): CONSTANT,
+    ("json_document.py", "read_plain", "typing.get_type_hints"): "the types are those that a class of ours declares",
     ("logs/log_parts.py", "unpack_records", "marshal.loads"): OWN_PROCESS,
     ("logs/workers.py", "Worker.take", "marshal.loads"): OWN_PROCESS,
     ("logs/log_files.py", "_make_unpacker", "importlib.import_module"): "one of two names of zstd in a constant tuple",
