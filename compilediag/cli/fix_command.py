@@ -87,7 +87,7 @@ class FixCommand:
         folder = os.getcwd()
         with tempfile.TemporaryDirectory(prefix="compilediag-fix-", ignore_cleanup_errors=True) as temporary:
             result = _search(args, Path(temporary), command, job)
-            patch = make_patch(result, folder) if result.holds else ""
+            patch = make_patch(result, folder)
             if args.json:
                 from compilediag.views.json_documents import FixDocument
 

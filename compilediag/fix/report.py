@@ -9,6 +9,7 @@ from ..diagnosis.plan.plan import SearchOutcome
 from ..diagnosis.source_edits import EditError
 from ..document import Block, CodeBlock, Items, Para, Place, Section, Table
 from ..formatting import format_amount, format_milliseconds, format_names, format_seconds
+from ..json_document import to_plain
 from .search import Attempt, FixResult, Left, State
 
 
@@ -120,8 +121,8 @@ def _describe_change(before: State, after: State) -> str:
 
 
 def make_patch(result: FixResult, folder: str | None = None) -> str:
-    """The changes as a unified diff; "" without any."""
-    if result.program is None or not result.changes:
+    """The changes as a unified diff; "" if no change holds."""
+    if result.program is None or not result.holds:
         return ""
     try:
         return result.program.diff(result.changes, folder)
@@ -154,11 +155,11 @@ def _describe_runs(result: FixResult) -> Table | None:
     return Table(["own backend", "unchanged", "changed"], rows, right=(1, 2))
 
 
-def to_outcome(result: FixResult, folder: str | None = None) -> SearchOutcome:
+def to_outcome(result: FixResult) -> SearchOutcome:
     """The result as it is stored in a session."""
     return SearchOutcome(
         headline=make_headline(result),
-        patch=make_patch(result, folder) if result.holds else "",
+        patch=make_patch(result),
         holds=result.holds,
         left=tuple(
             f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left
@@ -219,7 +220,7 @@ def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
         "exit_code": get_exit_code(result),
         "problem": result.problem,
         "is_proven": result.holds and result.proof is not None,
-        "patch": make_patch(result, folder) if result.holds else "",
+        "patch": make_patch(result, folder),
         "lines": result.program.count_lines(result.changes) if result.program and result.holds else 0,
         "changes": [
             {"kind": change.kind, "title": change.title, "recompiles_without": result.without.get(change)}
@@ -227,18 +228,7 @@ def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
         ],
         "search": {"backend": result.backend, **_list_values(result.before, result.after)},
         "proof": None if result.proof is None else _list_values(result.proof.before, result.proof.after),
-        "left": [
-            {
-                "what": left.what,
-                "place": left.place,
-                "line": left.line,
-                "calls": [*left.calls],
-                "reason": left.reason,
-                "recompiles": left.recompiles,
-                "is_needed": left.is_needed,
-            }
-            for left in result.left
-        ],
+        "left": to_plain(result.left),
         "tried": [
             {
                 "title": one.title,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...decode.guards.path import Path, format_expression
 from ...events import Compile, Recompile
@@ -215,8 +216,7 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
 
 def _make_finding(cause: Cause, advice: Advice) -> Finding:
     """The finding of a cause: what it cost and what changed, then what to do."""
-    what = advice.what_changed or describe_change(cause)
-    rows = cause.recompiles
+    fields = describe_cause(cause, advice)
     if cause.is_first:
         cost = f", {format_lost(cause.seconds, sum(is_timed(row.lost_s) for row in cause.caused), cause.count)}"
     else:
@@ -224,30 +224,33 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
     return Finding(
         rule=advice.rule.id,
         severity=get_severity(cause.seconds, cause.count, advice.ceiling),
-        title=f"{cause.place_text} recompiled {format_times(cause.count)}{cost}: {what}",
+        title=f"{cause.place_text} recompiled {format_times(cause.count)}{cost}: {fields['what_changed']}",
         seconds_lost=cause.seconds,
-        evidence=cause.evidence,
         suggestion=advice.suggestion + _describe_others(cause),
         cost=advice.rule.cost,
-        fix=advice.fix,
         changes=advice.changes or list_changes(advice.action),
         is_expected=advice.is_expected,
-        function=find_first(row.function for row in rows),
-        file=find_first(row.file for row in rows),
-        line=find_first(row.line for row in rows),
         count=cause.count if cause.is_first else 0,
-        details=cause.values[:MAX_DETAILS],
-        user_file=find_first(row.user_file for row in rows),
-        user_line=find_first(row.user_line for row in rows),
-        user_code=cause.user_code,
-        **make_call_fields(cause.call_site),
-        source=cause.source,
-        kind=cause.kind,
-        places=cause.places,
         seconds_at_stake=cause.seconds_at_stake,
-        what_changed=what,
         steps=list_steps(cause.caused),
+        **fields,
     )
+
+
+def describe_cause(cause: Cause, advice: Advice) -> dict[str, Any]:
+    """The fields of a finding that say what changed, and where."""
+    of_rows = ("function", "file", "line", "user_file", "user_line", "user_code")
+    return {
+        **{name: find_first(getattr(row, name) for row in cause.recompiles) for name in of_rows},
+        **make_call_fields(cause.call_site),
+        "fix": advice.fix,
+        "evidence": cause.evidence,
+        "details": cause.values[:MAX_DETAILS],
+        "source": cause.source,
+        "kind": cause.kind,
+        "places": cause.places,
+        "what_changed": advice.what_changed or describe_change(cause),
+    }
 
 
 def _describe_others(cause: Cause) -> str:

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
-from ..causes.call_sites import find_call_fields, make_call_fields
+from ..causes.call_sites import find_call_fields
 from ..causes.cause import Cause
 from ..causes.grouping import find_causes
 from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
 from ..finding import Finding, get_severity, name_findings
-from ..rule import Advice, Rule, describe_change, list_changes, report
-from .recompiles import advise
+from ..rule import Advice, Rule, list_changes, report
+from .recompiles import advise, describe_cause
 
 E = TypeVar("E", bound=Event)
 
@@ -158,11 +158,11 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
     applicable = (change for change in advice.changes if change.can_be_applied)
     advice = replace(advice, changes=tuple(c for c in applicable if name != "aot_compile" or not c.edits))
     count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
-    what, first = advice.what_changed or describe_change(cause), cause.recompiles[0]
+    fields = describe_cause(cause, advice)
     facts = {
         "calls": _describe_calls(name, cause.place_text, count),
         "refusal": refuser.does.format(at=set_at),
-        "what": f": {what}",
+        "what": f": {fields['what_changed']}",
         "action": " ".join(filter(None, (_write_action(name, advice), refuser.known_values))),
     }
     return report(
@@ -170,20 +170,9 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
         (),
         facts,
         severity="high" if name in _RAISING else get_severity(0.0, count, refuser.severity),
-        evidence=cause.evidence,
-        fix=advice.fix,
         changes=(*advice.changes, *list_changes(refuser.known_values)),
         count=count,
-        details=cause.values,
-        user_file=first.user_file,
-        user_line=first.user_line,
-        user_code=cause.user_code,
-        **make_place_fields(get_place(first)),
-        **make_call_fields(cause.call_site),
-        source=cause.source,
-        kind=cause.kind,
-        places=cause.places,
-        what_changed=what,
+        **fields,
     )
 
 
