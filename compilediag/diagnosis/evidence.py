@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import threading
 import weakref
 from collections import defaultdict
@@ -88,6 +89,16 @@ class Evidence:
         """Facts about the whole session; empty for rows that have none."""
         meta = self._read("meta")
         return meta if isinstance(meta, Mapping) else {}
+
+    @property
+    def torch_version(self) -> tuple[int, int]:
+        """Major and minor number of torch's version."""
+        return _read_version(self.meta.get("torch_version"))
+
+    @property
+    def python_version(self) -> tuple[int, int]:
+        """Major and minor number of Python's version."""
+        return _read_version(self.meta.get("python_version"))
 
     @property
     def state(self) -> str | None:
@@ -218,6 +229,12 @@ class Stacks:
 @kept
 def _read_stacks(evidence: Evidence) -> Stacks:
     return Stacks(evidence.rows(StackFrame), evidence.rows(Compile))
+
+
+def _read_version(text: object) -> tuple[int, int]:
+    """Major and minor number of a version; (0, 0) if it is not known."""
+    found = re.match(r"(\d+)\.(\d+)", str(text))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 class PlacedEvent(Protocol):

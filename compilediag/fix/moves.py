@@ -70,7 +70,7 @@ class DictTags:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         is_wanted = any(row.guard_check_us for row in seen.evidence.rows(Compile))
-        if is_wanted and can_use_dict_tags(seen.evidence.meta):
+        if is_wanted and can_use_dict_tags(seen.evidence):
             yield (assign_settings({DICT_TAGS: True}),)
 
 

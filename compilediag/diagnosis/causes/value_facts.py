@@ -7,7 +7,8 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, SymbolicShape
@@ -48,14 +49,14 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
-    "Eq": operator.eq,
-    "Ne": operator.ne,
-    "Mod": operator.mod,
-    "PythonMod": operator.mod,
-    "FloorDiv": operator.floordiv,
-    "Max": max,
-    "Min": min,
+_FUNCTIONS: dict[str, Callable[[int, int], int]] = {"Max": max, "Min": min}
+#: Functions of sympy that Python has operators for.
+_SYMPY: dict[str, ast.cmpop | ast.operator] = {
+    "Eq": ast.Eq(),
+    "Ne": ast.NotEq(),
+    "Mod": ast.Mod(),
+    "PythonMod": ast.Mod(),
+    "FloorDiv": ast.FloorDiv(),
 }
 
 
@@ -114,23 +115,16 @@ class ValueFacts:
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
-    """The facts of several causes that are one."""
-    return ValueFacts(
-        value_need=next((one.value_need for one in facts if one.value_need), None),
-        was_dynamic=any(one.was_dynamic for one in facts),
-        exclusions=tuple(need for one in facts for need in one.exclusions),
-        has_conditions=any(one.has_conditions for one in facts),
-        has_tensor_conditions=any(one.has_tensor_conditions for one in facts),
-        has_number_conditions=any(one.has_number_conditions for one in facts),
-        is_parameter=any(one.is_parameter for one in facts),
-        is_sometimes_absent=any(one.is_sometimes_absent for one in facts),
-        torch_version=max((one.torch_version for one in facts), default=(0, 0)),
-        graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
-        static_sources=next((one.static_sources for one in facts if one.static_sources), ""),
-        thread=next((one.thread for one in facts if one.thread), None),
-        replaces_aot_eager=all(one.replaces_aot_eager for one in facts),
-        static_choices=tuple(dict.fromkeys(choice for one in facts for choice in one.static_choices)),
-    )
+    """The facts of several causes that are one: what is true, or known, of one of them."""
+    known: dict[str, Any] = {
+        field.name: next(filter(None, (getattr(one, field.name) for one in facts)), field.default)
+        for field in fields(ValueFacts)
+    }
+    known["exclusions"] = tuple(need for one in facts for need in one.exclusions)
+    known["graph_breaks"] = tuple(row for one in facts for row in one.graph_breaks)
+    known["static_choices"] = tuple(dict.fromkeys(choice for one in facts for choice in one.static_choices))
+    known["replaces_aot_eager"] = all(one.replaces_aot_eager for one in facts)
+    return ValueFacts(**known)
 
 
 class FactIndex:
@@ -143,7 +137,7 @@ class FactIndex:
         compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
         self._keys = group_by(compiles, get_place)
         self._failures = group_by(failures, lambda row: (row.compile_key, row.entry_compile_key))
-        self.version = read_version(evidence.meta.get("torch_version"))
+        self.version = evidence.torch_version
         self._static = str(evidence.meta.get("static_sources") or "")
         self._stacks = evidence.stacks
         self._choices = StaticChoices(evidence)
@@ -291,12 +285,6 @@ def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[Path]:
     return found - {Path("")}
 
 
-def read_version(text: object) -> tuple[int, int]:
-    """Major and minor number of a version; (0, 0) if it is not known."""
-    found = re.match(r"(\d+)\.(\d+)", str(text))
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
 def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
     """File and line of the graph break before the code that recompiled; (None, None) if there was none."""
     resumed = parse_resumed(row.function)
@@ -320,31 +308,33 @@ def evaluate_condition(expression: str, values: Mapping[str, int]) -> bool | Non
     or symbols of unknown value.
     """
     try:
-        found = _evaluate(ast.parse(expression.strip(), mode="eval").body, values)
+        found = _evaluate(_parse_condition(expression), values)
     except (SyntaxError, ValueError, KeyError, ZeroDivisionError, MemoryError, RecursionError):
         return None
     return bool(found)
 
 
 class _PlainOperators(ast.NodeTransformer):
-    """Writes sympy's functions as Python's operators: `Ne(Mod(s0, 8), 0)` -> `s0 % 8 != 0`."""
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not isinstance(node.func, ast.Name) or len(node.args) != 2:
-            return node
-        left, right = node.args
-        if node.func.id in ("Eq", "Ne"):
-            return ast.Compare(left, [ast.Eq() if node.func.id == "Eq" else ast.NotEq()], [right])
-        if node.func.id in ("Mod", "PythonMod"):
-            return ast.BinOp(left, ast.Mod(), right)
-        return ast.BinOp(left, ast.FloorDiv(), right) if node.func.id == "FloorDiv" else node
+        sign = _SYMPY.get(node.func.id) if isinstance(node.func, ast.Name) and len(node.args) == 2 else None
+        if isinstance(sign, ast.cmpop):
+            return ast.Compare(node.args[0], [sign], [node.args[1]])
+        return node if sign is None else ast.BinOp(node.args[0], sign, node.args[1])
+
+
+def _parse_condition(expression: str) -> ast.expr:
+    """A condition of torch with Python's operators in place of sympy's functions: `Ne(Mod(s0, 8), 0)` is `s0 % 8 != 0`.
+    SyntaxError and others for what is none.
+    """
+    condition: ast.expr = _PlainOperators().visit(ast.parse(expression.strip(), mode="eval").body)
+    return condition
 
 
 def format_condition(expression: str, sources: Mapping[str, str]) -> str:
     """A condition of torch as the user would write it: `x.shape[0] % 8 != 0`. `sources` has the values by symbol."""
     try:
-        text = ast.unparse(_PlainOperators().visit(ast.parse(expression.strip(), mode="eval")))
+        text = ast.unparse(_parse_condition(expression))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         text = expression
     return _SYMBOL.sub(lambda found: format_expression(sources.get(found[0], found[0])), text)

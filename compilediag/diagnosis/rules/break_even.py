@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,6 @@ from ...decode.guards.guard_text import ObjectNames, parse_tree_line, split_tree
 from ...decode.records.record_kinds import GUARD_TREE
 from ...events import Artifact, Calls, Compile, Rows, SourceStatus
 from ...formatting import format_amount, format_seconds, format_share
-from ..causes.value_facts import read_version
 from ..change import CodeChange
 from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, kept_after, kept_of, sum_seconds
 from ..finding import Finding, get_severity
@@ -318,7 +317,7 @@ def _report_guards(evidence: Evidence, entries: Sequence[CompiledEntry]) -> Find
     if not calls or checks_s / calls * 1e6 < GUARDS_US or checks_s < GUARDS_SHARE * (checks_s + runs_s):
         return None
     most, _ = max(timed, key=lambda pair: pair[1].calls)
-    is_known = can_use_dict_tags(evidence.meta)
+    is_known = can_use_dict_tags(evidence)
     facts = {
         "guards": format_amount(most.compile.guard_count or 0, "guard"),
         "check": format_seconds(checks_s / calls),
@@ -335,10 +334,9 @@ def _report_guards(evidence: Evidence, entries: Sequence[CompiledEntry]) -> Find
     )
 
 
-def can_use_dict_tags(meta: Mapping[str, Any]) -> bool:
+def can_use_dict_tags(evidence: Evidence) -> bool:
     """True if guards can pass over unchanged dicts of modules, and do not by default."""
-    torch, python = (read_version(meta.get(name)) for name in ("torch_version", "python_version"))
-    return torch >= DICT_TAGS_OFF_SINCE and python >= DICT_TAGS_PYTHON
+    return evidence.torch_version >= DICT_TAGS_OFF_SINCE and evidence.python_version >= DICT_TAGS_PYTHON
 
 
 def _read_guard_tree(evidence: Evidence, compile_key: str | None) -> str:

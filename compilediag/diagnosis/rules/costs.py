@@ -37,7 +37,6 @@ from ...formatting import (
     format_share,
     format_times,
 )
-from ..causes.value_facts import read_version
 from ..evidence import (
     Evidence,
     Place,
@@ -145,14 +144,8 @@ _OWN_KERNELS = {
     "convolution": 'torch._inductor.config.max_autotune_conv_backends = "ATEN"',
     "": 'torch._inductor.config.max_autotune_gemm_backends = "ATEN"',
 }
-_COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU, TRACING, NOT_CAPTURED)
 #: Rule of a finding that is a cost too -> kind of the cost.
 _OF_FINDINGS = {rule.id: rule for rule in (TUNED_AGAIN, USED_ONCE, UNROLLED_LOOP)}
-#: What a `kind` can name.
-COST_KINDS = (
-    *(rule.id for rule in _COSTS),
-    *dict.fromkeys(rule.cost_kind for rule in (SMALL_GAIN, *_OF_FINDINGS.values()) if rule.cost_kind),
-)
 
 
 def find_cost_kind(rule: str) -> str | None:
@@ -261,12 +254,11 @@ def _find_traced_again(evidence: Evidence) -> list[CompileCost]:
     most = next((each for each in often if each.place[0] not in loops), None)
     if most is None or most.seconds < max(TRACING.worth_s, MUCH_OF_TRACING * total):
         return []
-    version = read_version(evidence.meta.get("torch_version"))
     facts = {
         "times": format_amount(most.count, "time"),
         "share": format_share(most.seconds / total),
         "total": format_seconds(total),
-        "advice": _TRACE_ONCE if version >= REGIONS_SINCE else _COMPILE_ALONE,
+        "advice": _TRACE_ONCE if evidence.torch_version >= REGIONS_SINCE else _COMPILE_ALONE,
     }
     rows = [row for row in evidence.rows(TracedFunction) if get_place(row) == most.place]
     cost = _report(TRACING, most.seconds, rows, facts, most.place)

@@ -13,7 +13,6 @@ from ...decode.guards.path import parse_path
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import Compile, KernelCompile, Phase
 from ...formatting import format_count, format_line, format_place, format_seconds, format_share
-from ..causes.value_facts import read_version
 from ..evidence import Evidence, get_place, group_by, kept, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, list_changes, report
@@ -122,9 +121,8 @@ def find_unrolled_loops(evidence: Evidence) -> list[Finding]:
     """One finding for each loop whose iterations took much of the compile time of a function."""
     found = find_repeated_code(evidence, "loop", _LOOP, lambda row: row.outcome == "ok")
     groups = group_by(found, lambda one: (*get_place(one.forward), one.code["file"], one.code["line"]))
-    version = read_version(evidence.meta.get("torch_version"))
     return [
-        _report_loop(group, version)
+        _report_loop(group, evidence.torch_version)
         for group in groups.values()
         if sum(one.saved_s for one in group) >= UNROLLED_LOOP.worth_s
     ]
