@@ -203,17 +203,15 @@ class _Comparison:
         differences = own.find_changes(nearest)
         if version := self.environment.get("torch_version"):
             differences["torch_version"] = [version]  # Logs of some versions of torch have no such part of a key.
-        factors = {name: _find_factor(name) for name in differences}
+        factors = {
+            name: next((one for one in FACTORS if name.startswith(one.components)), OTHER) for name in differences
+        }
         first = min(factors.values(), key=FACTORS.index, default=OTHER)
         return _Blame(
             first,
             tuple(text for name, texts in differences.items() if factors[name] is first for text in texts),
             tuple(name for name in differences if factors[name] is not first),
         )
-
-
-def _find_factor(component: str) -> Factor:
-    return next((factor for factor in FACTORS if component.startswith(factor.components)), OTHER)
 
 
 def _make_cause(

@@ -7,7 +7,7 @@ compile is one incident; the cache misses, captures and tunings that belong to i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -360,10 +360,6 @@ def make_incident_frame(data: Rows) -> pd.DataFrame:
     import pandas as pd
 
     types = {"compile_id": "string", **{name: spec["dtype"] for name, spec in COLUMNS.items()}, **_COMMON}
-    rows = [_make_cells(incident) for incident in find_incidents(data)]
+    rows = [{**dataclasses.asdict(incident), "time": incident.time_ns} for incident in find_incidents(data)]
     frame = pd.DataFrame(rows, columns=list(types)).astype(types)
     return frame.assign(time=pd.to_datetime(frame["time"], unit="ns", utc=True))
-
-
-def _make_cells(incident: Incident) -> Mapping[str, Any]:
-    return {**dataclasses.asdict(incident), "time": incident.time_ns}

@@ -98,10 +98,10 @@ class CompileCall:
     def place(self) -> str:
         return format_place(self.file.name, self.node.lineno)
 
-    def get_option(self, name: str) -> ast.expr | None:
-        """The value of a keyword; None without one."""
-        keywords = self.node.keywords if isinstance(self.node, ast.Call) else []
-        return next((keyword.value for keyword in keywords if keyword.arg == name), None)
+    @property
+    def options(self) -> list[ast.keyword]:
+        """Its keywords."""
+        return self.node.keywords if isinstance(self.node, ast.Call) else []
 
 
 def find_compile_calls(file: ProgramFile) -> Iterator[CompileCall]:

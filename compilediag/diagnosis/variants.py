@@ -74,11 +74,8 @@ def _is_made(rows: Sequence[Compile]) -> bool:
 
 def _count(place: tuple[str, str, int], parts: Sequence[tuple[Sequence[Compile], Sequence[CacheLookup]]]) -> Variants:
     backwards = sum(any(row.trigger == "lazy_backward" for row in rows) for rows, _ in parts)
-    return Variants(*place, count=len(parts), backwards=backwards, stored=sum(_is_stored(found) for _, found in parts))
-
-
-def _is_stored(lookups: Iterable[CacheLookup]) -> bool:
-    return any(row.cache == "aot_autograd" and row.outcome in ("hit", "saved") for row in lookups)
+    stored = sum(any(r.cache == "aot_autograd" and r.outcome in ("hit", "saved") for r in found) for _, found in parts)
+    return Variants(*place, count=len(parts), backwards=backwards, stored=stored)
 
 
 def list_missing(expected: Iterable[Variants], data: Rows) -> list[str]:

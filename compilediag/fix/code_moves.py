@@ -398,7 +398,8 @@ class FillInInit:
         names = {name for cause in causes for name in cause.path.names}
         largest = max(sizes, default=0)
         for file, owner, init in list_classes(seen.program):
-            empty = {name: one for one in init.body if _is_none(one) for name in list_assigned(one) if name in names}
+            unset = [one for one in init.body if isinstance(one, ast.Assign) and ast.unparse(one.value) == "None"]
+            empty = {name: one for one in unset for name in list_assigned(one) if name in names}
             for call in _list_fills(owner, init, set(empty)) if empty and largest else ():
                 for more in (0, 2):  # The largest size that recompiled need not be the largest one.
                     text = f"{ast.unparse(call.func)}({1 << largest.bit_length() + more})"
@@ -406,10 +407,6 @@ class FillInInit:
                     if inserted is not None:
                         title = f"`{text}` in `__init__`, {format_place(file.name, init.lineno)}"
                         yield (change_file("code", title, file, inserted),)
-
-
-def _is_none(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None
 
 
 def _list_fills(owner: ast.ClassDef, init: ast.FunctionDef, names: set[str]) -> Iterator[ast.Call]:

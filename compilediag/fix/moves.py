@@ -18,7 +18,7 @@ from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags
 from ..diagnosis.rules.graph_breaks import find_remedy
 from ..diagnosis.rules.recompiles import advise
-from ..diagnosis.source_edits import parse_code, replace_argument, write_path
+from ..diagnosis.source_edits import is_static, parse_code, replace_argument, write_path
 from ..events import Compile, GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
@@ -47,7 +47,7 @@ class RemoveDynamicFalse:
     """The user's own `dynamic=False` is the first to go."""
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        calls = [call for call in seen.program.compile_calls if _is_constant(call.get_option("dynamic"), False)]
+        calls = [call for call in seen.program.compile_calls if any(map(is_static, call.options))]
         bundle = tuple(_set_options(calls, "dynamic", None, "without dynamic=False"))
         if bundle:
             yield bundle
@@ -91,10 +91,6 @@ def _set_options(calls: Iterable[CompileCall], name: str, value: str | None, tit
         if splice is not None:
             kind = "isolate" if name == "isolate_recompiles" else "dynamic"
             yield change_file(kind, f"{title}, {call.place}", call.file, splice)
-
-
-def _is_constant(node: ast.expr | None, value: object) -> bool:
-    return isinstance(node, ast.Constant) and node.value is value
 
 
 # What the diagnosis predicts
@@ -326,14 +322,15 @@ def _set_item(program: Program, key: str) -> Iterator[Bundle]:
     for file, node in program.walk(ast.AST):
         keywords = node.keywords if isinstance(node, ast.Call) else []
         found += [_use_tensor(file, keyword.value, key) for keyword in keywords if keyword.arg == key]
-        if isinstance(node, ast.Assign) and _is_key(node.targets[0], key):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(target, ast.Subscript)
+            and ast.unparse(target.slice) == repr(key)
+        ):
             found.append(_use_tensor(file, node.value, key))
     if found:
         yield tuple(found)
-
-
-def _is_key(node: ast.expr, key: str) -> bool:
-    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == key
 
 
 #: All moves, in the order in which their changes are preferred.

@@ -84,12 +84,9 @@ def _list_steps(function: Function) -> Iterator[ast.expr]:
     """What the loops of a function call in each step, if it is the same in all."""
     for loop in ast.walk(function):
         if isinstance(loop, ast.For | ast.While):
-            changed = {node.id for node in ast.walk(loop) if _is_stored(node)}  # type: ignore[attr-defined]
+            names = (node for node in ast.walk(loop) if isinstance(node, ast.Name))
+            changed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
             yield from (callee for callee in _list_callees(loop.body) if ast.unparse(callee) not in changed)
-
-
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _list_callees(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
@@ -112,8 +109,9 @@ def _compile_inside(
     program, has_sizes = seen.program, any(map(can_be_dynamic, seen.open_causes))
     names = format_names([f"`{ast.unparse(callee)}`" for callee in callees])
     for compiled in find_compile_calls(program, file, function):
-        own = [compiled.file.get_text(one) for one in getattr(compiled.node, "keywords", ())]
-        for more in ([], ["dynamic=True"]) if has_sizes and compiled.get_option("dynamic") is None else ([],):
+        own = [compiled.file.get_text(one) for one in compiled.options]
+        has_choice = any(one.arg == "dynamic" for one in compiled.options)
+        for more in ([], ["dynamic=True"]) if has_sizes and not has_choice else ([],):
             options = ", ".join([*own, *more])
             inside = [_compile(program, file, function, compiled, callee, options) for callee in callees]
             without = _uncompile(compiled) if all(inside) else None

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..diagnosis.causes.cause import Cause, get_value_type
+from ..diagnosis.causes.cause import get_value_type
 from ..diagnosis.evidence import Evidence, group_by
 from ..diagnosis.rule import describe_change, format_user_line
 from ..diagnosis.rules.graph_breaks import describe_remedy
@@ -276,7 +276,8 @@ class Search:
         self.result.program = self._read_program(first)
         self.result.before = self.result.after = first
         seen = self._observe(first)
-        backend = "aot_eager" if any(map(_is_float, seen.causes)) else "eager"
+        types = {get_value_type(value) for cause in seen.causes for value in cause.values}
+        backend = "aot_eager" if "float" in types else "eager"
         self.result.backend = backend
         if "code" in self._limits.kinds and any(CompileStep().propose(seen)):
             self._unrolled = first.run.largest
@@ -620,10 +621,6 @@ def _drop_overlapping(changes: Sequence[ProgramChange], bundle: Sequence[Program
         )
 
     return [change for change in changes if not overlaps(change)]
-
-
-def _is_float(cause: Cause) -> bool:
-    return any(get_value_type(value) == "float" for value in cause.values)
 
 
 def _list_left(seen: Observation, state: State) -> Iterator[Left]:

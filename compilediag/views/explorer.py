@@ -711,7 +711,7 @@ def describe_functions(documents: Sequence[FunctionDocument], gap: str | None) -
 
 def _describe_function(document: FunctionDocument) -> list[Block]:
     calls = "" if document["eager"] else " (calls were not counted)"
-    entries = sorted(document["entries"], key=_get_turn)
+    entries = sorted(document["entries"], key=lambda entry: (entry["order"] is None, entry["order"] or 0))
     return [
         _format_head(document),
         f"cache entries in lookup order{calls}:",
@@ -738,10 +738,6 @@ def _format_head(document: FunctionDocument) -> str:
     if eager and eager["calls"]:
         head += f"; {format_amount(eager['calls'], 'call')} ran eagerly, {format_seconds(eager['total_s'])}"
     return head
-
-
-def _get_turn(entry: EntryDocument) -> tuple[bool, int]:
-    return entry["order"] is None, entry["order"] or 0
 
 
 def _format_entry(entry: EntryDocument, document: FunctionDocument) -> str:

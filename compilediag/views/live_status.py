@@ -140,8 +140,9 @@ class JobReader:
             if len(recompiles) != self._planned and (self._pace.begin() or not is_live):
                 self._plan, self._planned = make_plan(self.data), len(recompiles)
                 self._pace.end()
-        before = {_get_kind(row): row.duration_s for row in compiles if row.duration_s is not None}
-        by_pid = (group_by(compiles, _get_pid), group_by(recompiles, _get_pid))
+        timed = (row for row in compiles if row.duration_s is not None)
+        before = {(row.function, row.file, row.line, row.trigger): row.duration_s for row in timed}
+        by_pid = (group_by(compiles, lambda row: row.pid), group_by(recompiles, lambda row: row.pid))
         processes = [_describe(file, len(files), *by_pid, before) for file in files]
         processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
         status = JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live)
@@ -176,10 +177,6 @@ def _find_end(row: Compile) -> int:
     return row.time_ns + int((row.duration_s or 0.0) * NS_PER_S)
 
 
-def _get_pid(row: Event) -> int | None:
-    return row.pid
-
-
 def _join_processes(groups: Mapping[int | None, list[Row]], pids: set[int]) -> tuple[Row, ...]:
     """The rows of these processes in the order of their ids."""
     rows = [row for pid in pids for row in groups.get(pid, ())]
@@ -204,10 +201,6 @@ def _describe_state(state: Mapping[str, Any], before: Mapping[tuple[Any, ...], f
         started_ns=state["started_ns"],
         before_s=before.get(tuple(state.get(name) for name in names)),
     )
-
-
-def _get_kind(row: Compile) -> tuple[Any, ...]:
-    return row.function, row.file, row.line, row.trigger
 
 
 # In words

@@ -138,17 +138,14 @@ def _imitate(kind: str, steps: tuple[Step, ...], expected: str, actual: str) -> 
             constant = _read_constant(expected)
             other = _format_tensor(actual) if constant == "None" else None
             test = "is" if constant == "None" else "=="
-            result = f"torch.ones(2) * (2 if {{}} {test} {_escape_braces(constant)} else 3)"
+            escaped = constant.replace("{", "{{").replace("}", "}}")
+            result = f"torch.ones(2) * (2 if {{}} {test} {escaped} else 3)"
             return steps, result, [constant, other or _read_constant(actual)]
     raise _refuse(f"a guard of the kind {format_line(kind, 40)} has no fake inputs yet")
 
 
 def _refuse(why: str) -> CompilediagError:
     return CompilediagError(f"this recompile can't be reproduced with fake inputs: {why}")
-
-
-def _escape_braces(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _read_int(text: str, most: int) -> int:

@@ -95,7 +95,8 @@ def format_warmup(data: SessionData, variants: list[Variants], script: str, dist
     """The text of the script, to be saved under the name `script`."""
     program = read_program(data.meta)
     artifacts = f"{os.path.splitext(script)[0]}{'.{rank}' if distributed else ''}.artifacts"
-    launcher = f"torchrun --nproc-per-node {_count_ranks(data)}" if distributed else "python"
+    ranks = {row.rank for row in data.rows(Compile)}
+    launcher = f"torchrun --nproc-per-node {len(ranks)}" if distributed else "python"
     header = _HEADER.format(
         what="the recorded program" if program else "the recorded session",
         torch=_escape(str(data.meta.get("torch_version"))),
@@ -139,10 +140,6 @@ def _format_variants(variants: Iterable[Variants]) -> list[str]:
         counts = f"count={found.count}, backwards={found.backwards}, stored={found.stored}"
         lines.append(f"    Variants({place}, {counts}),")
     return [*lines, "]"]
-
-
-def _count_ranks(data: SessionData) -> int:
-    return len({row.rank for row in data.rows(Compile)})
 
 
 def _format_main(artifacts: str, distributed: bool) -> list[str]:

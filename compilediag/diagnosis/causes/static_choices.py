@@ -119,7 +119,8 @@ def _match(calls: Sequence[_Written], function: StackFrame, caller: StackFrame |
     none, the only place of all that is no decorator.
     """
     name, line = function.function or "", function.line or 0
-    decorated = [one for one in calls if one.function is not None and _is_of(one.function, name, line)]
+    decorators = [(one, one.function) for one in calls if one.function is not None]
+    decorated = [one for one, (of, first, last) in decorators if of == name and first <= line <= last]
     others = [one for one in calls if one.function is None]
     tree = parse_code(caller.call or "") if caller is not None else None
     called = getattr(tree.body[0], "value", None) if tree is not None else None
@@ -129,10 +130,6 @@ def _match(calls: Sequence[_Written], function: StackFrame, caller: StackFrame |
     last = max((find_cell_number(one.choice.file) or 0 for one in found if one.choice), default=0)
     # A cell that is executed again compiles again.
     return [one for one in found if one.choice is None or (find_cell_number(one.choice.file) or 0) == last]
-
-
-def _is_of(decorated: tuple[str, int, int], name: str, line: int) -> bool:
-    return decorated[0] == name and decorated[1] <= line <= decorated[2]
 
 
 @functools.lru_cache(32)
@@ -156,8 +153,7 @@ def _read_call(call: CompileCall) -> _Written:
 
 def _read_choice(call: CompileCall) -> StaticChoice | None:
     """`dynamic=False` of a call with its edit; `dynamic=IS_DYNAMIC` and `**options` without one."""
-    keywords = call.node.keywords if isinstance(call.node, ast.Call) else []
-    for keyword in keywords:
+    for keyword in call.options:
         line, text = keyword.value.lineno, ast.unparse(keyword)
         if is_static(keyword):
             return StaticChoice(STATIC_OPTION, text, call.file.name, line, _undo_call(call, line))

@@ -13,7 +13,7 @@ from typing import Any
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, SymbolicShape
 from ...formatting import format_function, format_line, format_place, parse_resumed
-from ..evidence import Evidence, Stacks, get_place, group_by, kept
+from ..evidence import Evidence, get_place, group_by, kept
 from ..source_edits import parse_code
 from .static_choices import StaticChoice, StaticChoices
 
@@ -265,11 +265,8 @@ def find_optional_stacks(evidence: Evidence) -> frozenset[str | None]:
     faster algorithm.
     """
     stacks = {row.torch_stack for row in evidence.rows(SymbolicShape) if row.action == "guarded"}
-    return frozenset(stack for stack in stacks if _is_optional(evidence.stacks, stack))
-
-
-def _is_optional(stacks: Stacks, stack: str | None) -> bool:
-    return any(frame.function in _OPTIONAL for frame in itertools.islice(stacks.walk(stack), _OPTIONAL_DEPTH))
+    frames = {stack: itertools.islice(evidence.stacks.walk(stack), _OPTIONAL_DEPTH) for stack in stacks}
+    return frozenset(stack for stack, path in frames.items() if any(one.function in _OPTIONAL for one in path))
 
 
 def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[Path]:

@@ -98,10 +98,6 @@ def _name_container(cause: Cause) -> str:
     return Path.of(get_name(cause, "the container")).subject.code
 
 
-def _is_optimizer_state(cause: Cause) -> bool:
-    return cause.is_optimizer_state
-
-
 def _is_of_parameter_groups(cause: Cause) -> bool:
     return cause.kind == "length" and Path.of(_name_container(cause)).own_name == _PARAMETER_GROUPS
 
@@ -350,7 +346,7 @@ RULES = (
     Rule(
         "optimizer_state",
         ("length", "dict_keys"),
-        when=_is_optimizer_state,
+        when=lambda cause: cause.is_optimizer_state,
         action="To save the recompile, run the first step eagerly: optimizer.step(), then the compiled step.",
         why="The optimizer creates its state, {state}, at its first step, so the second one is compiled again.",
         ways=("Run the first step eagerly: optimizer.step(), then the compiled step.",),
