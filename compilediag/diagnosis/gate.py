@@ -31,7 +31,7 @@ from . import diagnose
 from .baseline import AcceptedCause, Baseline, compare_with_baseline, count_occurrences
 from .evidence import get_place, group_by, sum_seconds
 from .finding import Finding
-from .incidents import Incident, count_incidents, find_incidents, find_warmup_ends, list_cold_compiles
+from .incidents import count_incidents, find_incidents, find_warmup_ends, list_cold_compiles
 from .rules.break_even import make_eager_call_counter
 from .rules.caches import is_loaded_code
 from .rules.coverage import explain_gaps, map_collected
@@ -116,12 +116,8 @@ def _check_after_warmup(data: Rows, limits: Limits) -> Iterator[Broken]:
     count = count_incidents(alone)
     if count > limits.max_after_warmup:
         title = f"{format_amount(count, 'incident')} after the warm-up, at most {limits.max_after_warmup} allowed:"
-        yield Broken(title, [_describe_incident(one) for one in alone])
-
-
-def _describe_incident(incident: Incident) -> str:
-    inputs = f"\n    the warm-up lacks {incident.inputs}" if incident.inputs else ""
-    return f"{format_line(incident, 300)}{inputs}"
+        lacking = [f"\n    the warm-up lacks {one.inputs}" if one.inputs else "" for one in alone]
+        yield Broken(title, [f"{format_line(one, 300)}{lacks}" for one, lacks in zip(alone, lacking, strict=True)])
 
 
 def _check_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:

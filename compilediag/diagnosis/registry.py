@@ -112,8 +112,7 @@ class Example:
 @functools.cache
 def load_examples() -> Mapping[str, Example]:
     """Rule -> its example, in alphabetical order. A few rules have none; docs/cookbook says why."""
-    return {rule: _read_example(**values) for rule, values in json.loads(FILE.read_text(encoding="utf-8")).items()}
-
-
-def _read_example(changes: list[dict[str, str]], **values: Any) -> Example:
-    return Example(**values, changes=tuple(ExampleChange(**change) for change in changes))
+    examples: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+    for values in examples.values():
+        values["changes"] = tuple(ExampleChange(**change) for change in values["changes"])
+    return {rule: Example(**values) for rule, values in examples.items()}

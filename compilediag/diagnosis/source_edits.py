@@ -584,7 +584,7 @@ class SourceText:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self._find_offset(node.lineno, node.col_offset), self._find_offset(end_line, end_column)
 
-    def get_text(self, node: ast.expr | ast.stmt) -> str:
+    def get_text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
         """The text of a node as it stands in the file."""
         start, end = self.find_span(node)
         return self.text[start:end]

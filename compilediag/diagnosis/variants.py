@@ -61,15 +61,15 @@ def _join(found: Sequence[Variants]) -> Variants:
 def _list_of_rank(compiles: Sequence[Compile], lookups: Mapping[str | None, Sequence[CacheLookup]]) -> list[Variants]:
     keys = group_by(compiles, lambda row: row.compile_key)
     parts = [(rows, lookups.get(key, [])) for key, rows in keys.items() if key is not None]
-    made = [part for part in parts if _is_made(part[0])]
+    made = [
+        (rows, found)
+        for rows, found in parts
+        if rows[0].trigger == "dynamo" and rows[0].graph_ops and all(row.outcome in MADE for row in rows)
+    ]
     groups = group_by(
         made, lambda part: (part[0][0].function or "", get_basename(part[0][0].file or ""), part[0][0].line or 0)
     )
     return [_count(place, found) for place, found in groups.items()]
-
-
-def _is_made(rows: Sequence[Compile]) -> bool:
-    return rows[0].trigger == "dynamo" and all(row.outcome in MADE for row in rows) and bool(rows[0].graph_ops)
 
 
 def _count(place: tuple[str, str, int], parts: Sequence[tuple[Sequence[Compile], Sequence[CacheLookup]]]) -> Variants:

@@ -322,13 +322,8 @@ def _set_item(program: Program, key: str) -> Iterator[Bundle]:
     for file, node in program.walk(ast.AST):
         keywords = node.keywords if isinstance(node, ast.Call) else []
         found += [_use_tensor(file, keyword.value, key) for keyword in keywords if keyword.arg == key]
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(target, ast.Subscript)
-            and ast.unparse(target.slice) == repr(key)
-        ):
-            found.append(_use_tensor(file, node.value, key))
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
+            found += [_use_tensor(file, node.value, key)] if ast.unparse(target.slice) == repr(key) else []
     if found:
         yield tuple(found)
 

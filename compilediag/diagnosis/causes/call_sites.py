@@ -388,7 +388,9 @@ def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     at, path = _leave_resumed(steps, at, path)
     if at == 0:
         return NamedValue((path,))
-    if not _is_parameter(steps[at], path.root):
+    signature = steps[at].signature
+    # A log has no parameters: what no argument is called is found out by what calls it.
+    if signature is not None and path.root not in signature.names:
         return _name_global(steps, at, path)
     arguments, text = _bind(steps[at], steps[at - 1], path)
     if at == 1:
@@ -402,12 +404,6 @@ def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
         except MappingFailed as error:
             failures.append(error)
     raise failures[-1]
-
-
-def _is_parameter(step: _Level, root: str) -> bool:
-    if step.signature is not None:
-        return root in step.signature.names
-    return True  # A log has no parameters: what no argument is called is found out there.
 
 
 def _leave_resumed(steps: list[_Level], at: int, path: Path) -> tuple[int, Path]:

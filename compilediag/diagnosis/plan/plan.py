@@ -180,7 +180,11 @@ def list_changed_sources(
 
 def make_patch(sources: Sequence[ChangedSource]) -> str | None:
     """What the steps of a plan change, as a unified diff; None if it is nothing."""
-    return "".join(line for source in sources for line in _format_diff(source)) or None
+    lines: list[str] = []
+    for source in sources:
+        before, after = (split_lines(text or "") for text in (source.before, source.after))
+        lines += list_diff_lines(_name_in_patch(source.name), before, after)
+    return "".join(lines) or None
 
 
 # The texts before and after
@@ -234,11 +238,6 @@ def _is_unchanged(step: PlanStep, reader: SourceReader, is_own: bool) -> bool:
 
 
 # Diffs
-
-
-def _format_diff(source: ChangedSource) -> Iterator[str]:
-    before, after = (split_lines(text or "") for text in (source.before, source.after))
-    return list_diff_lines(_name_in_patch(source.name), before, after)
 
 
 def list_diff_lines(name: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:

@@ -53,34 +53,30 @@ def find_rank_problems(data: Rows) -> list[Finding]:
     if not has_ranks(data):
         return []
     steps = find_steps(data)
-    found = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")
-    first = next((one for one in found if one.kind in WAITING), None)
+    divergences = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")
+    waiting = [one for one in divergences if one.kind in WAITING][:1]
     cold = find_cold_ranks(data)[:1]
-    if first is None and not cold:
-        caches = (one for one in found if one.kind == "caches")
+    if not waiting and not cold:
+        caches = (one for one in divergences if one.kind == "caches")
         return [report(_CACHES_DIFFER, (), {"what": one.sentence}, **_get_fields(one)) for one in caches]
-    diverge = []
-    if first is not None:
-        alone = [row for row in make_graph_rows(steps) if row.missing]
-        diverge = [
-            report(
-                _DIVERGE,
-                (),
-                {"what": first.sentence, "advice": _advise(first)},
-                severity="high" if first.kind in ("way", "collectives") else "medium",
-                seconds_at_stake=sum_seconds(row.slowest_s for row in alone),
-                details=tuple(value for value in (first.other_value, first.value) if value),
-                source=first.guard_source,
-                **_get_fields(first),
-            )
-        ]
-    return [*diverge, *map(_report_cold, cold)]
-
-
-def _report_cold(one: ColdRank) -> Finding:
-    severity = next((name for name, seconds in COLD_S if one.extra_s >= seconds), "low")
-    known = {"severity": severity, "seconds_at_stake": one.extra_s, "count": one.missed}
-    return report(_COLD, (), {"what": one.sentence}, **_get_fields(one) | known)
+    found = [
+        report(
+            _DIVERGE,
+            (),
+            {"what": first.sentence, "advice": _advise(first)},
+            severity="high" if first.kind in ("way", "collectives") else "medium",
+            seconds_at_stake=sum_seconds(row.slowest_s for row in make_graph_rows(steps) if row.missing),
+            details=tuple(value for value in (first.other_value, first.value) if value),
+            source=first.guard_source,
+            **_get_fields(first),
+        )
+        for first in waiting
+    ]
+    for one in cold:
+        severity = next((name for name, seconds in COLD_S if one.extra_s >= seconds), "low")
+        known = {"severity": severity, "seconds_at_stake": one.extra_s, "count": one.missed}
+        found.append(report(_COLD, (), {"what": one.sentence}, **_get_fields(one) | known))
+    return found
 
 
 def _get_fields(one: Divergence | ColdRank) -> dict[str, Any]:
