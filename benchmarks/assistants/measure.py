@@ -81,9 +81,7 @@ class Program:
 
     def copy_to(self, folder: Path) -> None:
         """Copy its code, without the answers."""
-        shutil.copytree(
-            self.folder, folder, ignore=shutil.ignore_patterns("cause.toml", "change.patch", "__pycache__")
-        )
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("cause.toml", "change.patch", "__pycache__"))
 
 
 def read_programs() -> list[Program]:

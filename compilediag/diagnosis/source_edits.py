@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from ..errors import CompilediagError
 from ..formatting import format_line, format_place
-from .change import CallSite, Edit, find_config_module
+from .change import CallSite, Edit, Settings, find_config_module, format_settings, merge_fixes
 
 #: A longer path is not one that users write.
 MAX_PATH = 500
@@ -521,31 +521,36 @@ class Splice:
     is_line: bool
 
 
-def apply_edits(source: str, edits: Iterable[Edit], settings: str = "", has_torch: bool = False) -> EditedSource:
+def apply_edits(
+    source: str, edits: Iterable[Edit], settings: Settings | None = None, has_torch: bool = False
+) -> EditedSource:
     """Apply edits of one file to its text, and put settings below its imports; `import torch` is added where it is
-    needed, unless the code has the name already (`has_torch`).
+    needed, unless the code has the name already (`has_torch`). A setting that the file assigns at its top level gets
+    the merged value there: the later of two assignments would undo the other.
 
     EditError if one of them does not fit the text, or is not one that compilediag makes: the result is the same program
     but for code that has one of the forms.
     """
     try:
-        return _apply_edits(source, [*edits], settings, has_torch)
+        return _apply_edits(source, [*edits], settings or {}, has_torch)
     except RecursionError:
         raise EditError("the code of the file is nested too deeply") from None
 
 
-def _apply_edits(source: str, edits: Sequence[Edit], settings: str, has_torch: bool) -> EditedSource:
+def _apply_edits(source: str, edits: Sequence[Edit], settings: Settings, has_torch: bool) -> EditedSource:
     edited = SourceText(source)
     imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
     has_torch = has_torch or imports_torch(edited.tree)
+    assigned = dict(edited.merge_assigned(settings))
+    lines = format_settings({key: value for key, value in settings.items() if key not in assigned})
     if not has_torch and any("torch." in edit.new for edit in edits):
         imports = {IMPORT_TORCH: None, **imports}
-    elif not has_torch and settings:
-        settings = f"{IMPORT_TORCH}\n\n{settings}"
+    elif not has_torch and lines:
+        lines = f"{IMPORT_TORCH}\n\n{lines}"
     # Two steps may need the same line, so equal splices are one.
     own = (splice for edit in edits for splice in edited.find_splices(edit))
-    block = [edited.insert_below_imports(settings)] if settings else []
-    result = edited.join(dict.fromkeys([*map(edited.insert_import, imports), *block, *own]))
+    block = [edited.insert_below_imports(lines)] if lines else []
+    result = edited.join(dict.fromkeys([*map(edited.insert_import, imports), *block, *assigned.values(), *own]))
     if not is_only_inserted(_parse_source(source), _parse_source(result.text)):
         raise EditError("the changes would do more to the file than they say")
     return result
@@ -647,6 +652,15 @@ class SourceText:
         """The splice that puts lines below the imports at the top of a module, or below its docstring."""
         start = self.starts[min(_find_last_import(self.tree), len(self.starts) - 1)]
         return Splice(start, start, self.end_lines(lines), True)
+
+    def merge_assigned(self, settings: Settings) -> Iterator[tuple[str, Splice]]:
+        """The splices that merge settings into the assignments of the file, by the name of the setting."""
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and _is_assignment(node) and isinstance(node.value, ast.Constant):
+                key, value = ast.unparse(node.targets[0]).rpartition(".")[2], node.value.value
+                if key in settings and isinstance(value, (str, int)):
+                    merged = merge_fixes([{key: settings[key]}, {key: value}])[key]
+                    yield key, Splice(*self.find_span(node.value), repr(merged), False)
 
     def end_lines(self, lines: str) -> str:
         """Lines with the line ends of the file."""

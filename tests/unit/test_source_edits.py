@@ -49,15 +49,30 @@ def test_a_line_is_put_before_the_statement_with_its_indentation(source, line, o
 
 def test_inserted_lines_have_the_line_ends_of_the_file():
     change = Edit("a.py", 2, "insert_before", "f(x)", MARK, code="f(x)")
-    changed = apply_edits("import os\r\nf(x)\r\n", [change], "torch._dynamo.config.recompile_limit = 16").text
+    changed = apply_edits("import os\r\nf(x)\r\n", [change], {"recompile_limit": 16}).text
     setting = "torch._dynamo.config.recompile_limit = 16\r\n"
     assert changed == f"import os\r\nimport torch\r\n{setting}{MARK}\r\nf(x)\r\n"
 
 
 def test_settings_are_put_below_the_import_of_torch_also_below_other_code():
     source = "import os\nos.environ['A'] = '1'\nimport torch\nimport json\n\nf(x)\n"
-    changed = apply_edits(source, [], "torch._dynamo.config.recompile_limit = 16").text
+    changed = apply_edits(source, [], {"recompile_limit": 16}).text
     assert changed == source.replace("json\n", "json\ntorch._dynamo.config.recompile_limit = 16\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "expected"),
+    [
+        ({"dynamic_sources": "L['x']"}, "torch.compiler.config.dynamic_sources = \"L['k']\"", "L['x'],L['k']"),
+        ({"dynamic_sources": "L['x']"}, "torch.compiler.config.dynamic_sources = \"L['x']\"", "L['x']"),
+        ({"recompile_limit": 16}, "torch._dynamo.config.recompile_limit = 32", 32),
+        ({"capture_scalar_outputs": True}, "torch._dynamo.config.capture_scalar_outputs = False", True),
+    ],
+)
+def test_a_setting_that_the_file_assigns_is_changed_there(settings, line, expected):
+    (key,) = settings
+    changed = apply_edits(f"import torch\n\nf(x)\n{line}  # mine\nf(x)\n", [], settings).text
+    assert changed == f"import torch\n\nf(x)\n{line.partition(' = ')[0]} = {expected!r}  # mine\nf(x)\n"
 
 
 def test_several_lines_are_put_before_a_statement():

@@ -203,14 +203,16 @@ def _apply(steps: Sequence[PlanStep], settings: Settings, is_own: bool) -> Texts
     reader = SourceReader(is_own)
     places = (step for step in steps if step.settings and step.file and _is_unchanged(step, reader, is_own))
     files = list(edits) or [step.file for step in places if step.file][:1]
-    block = {file: format_settings(settings) for file in files[:1]}
+    block = dict.fromkeys(files[:1], settings)
     try:
-        return {file: _change(file, edits.get(file, []), block.get(file, ""), reader, is_own) for file in files}
+        return {file: _change(file, edits.get(file, []), block.get(file, {}), reader, is_own) for file in files}
     except (CompilediagError, SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
 
 
-def _change(file: str, edits: Sequence[Edit], settings: str, reader: SourceReader, is_own: bool) -> tuple[str, str]:
+def _change(
+    file: str, edits: Sequence[Edit], settings: Settings, reader: SourceReader, is_own: bool
+) -> tuple[str, str]:
     number = find_cell_number(file)
     if number is None:
         before = reader.read(file)
