@@ -31,12 +31,12 @@ def main() -> None:
             for path, text in before.items():
                 path.write_text(text)
             printed = diagnose()
-        change = next((change for change in find_changes(printed) if change not in seen), None)
+        before = {path: path.read_text() for path in Path().rglob("*.py")}
+        new = (change for change in find_changes(printed) if change not in seen)
+        change = next((change for change in new if apply(change)), None)
         if change is None or len(seen) == MOST_CHANGES:
             return
         seen.add(change)
-        before = {path: path.read_text() for path in Path().rglob("*.py")}
-        apply(change)
 
 
 def diagnose(*arguments: str) -> str:
@@ -48,7 +48,7 @@ def find_changes(printed: str) -> Iterator[str]:
     """The changes in a text, in its order: diffs of findings, then lines of code."""
     for fix in read_fixes(printed):
         if not fix["unsafe"]:
-            yield fix["diff"] or fix["text"]
+            yield fix["diff"] or fix["text"] + "\n"
     if '"schema": "compilediag' in printed:
         return
     for found in SETTING.finditer(printed):
@@ -67,15 +67,18 @@ def read_fixes(printed: str) -> Iterator[dict[str, Any]]:
         yield from (finding["fix"] for finding in document["findings"] if finding["fix"])
 
 
-def apply(change: str) -> None:
-    """Apply a diff, or write a setting below the imports of program.py; anything else is left alone."""
+def apply(change: str) -> bool:
+    """Apply a diff, or write a setting below the imports of program.py; False for anything else: it needs judgement."""
     if change.startswith("--- "):
-        subprocess.run(["patch", "-p1", "--batch", "--silent"], input=change, text=True, capture_output=True)
-    elif change.startswith("torch."):
+        done = subprocess.run(["git", "apply", "-p1", "-"], input=change, text=True, capture_output=True)
+        return done.returncode == 0
+    if change.startswith("torch."):
         program = Path("program.py")
         lines = program.read_text().splitlines(keepends=True)
         place = next(number for number, line in enumerate(lines) if line.startswith("import torch")) + 1
         program.write_text("".join([*lines[:place], change, *lines[place:]]))
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ python benchmarks/assistants/measure.py FOLDER            # a program, as it is
 python benchmarks/assistants/measure.py FOLDER --patched  # with the change that was made by hand
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
@@ -16,6 +14,7 @@ import tempfile
 import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
@@ -39,7 +38,7 @@ class Figures:
     result: str | None
     exit_code: int
 
-    def reaches(self, hand: Figures) -> bool:
+    def reaches(self, hand: Self) -> bool:
         """True if this does at least what the change by hand does, with the same result.
 
         Half of its operations at least must be in graphs: a program that is not compiled any more has no compiles
@@ -54,7 +53,7 @@ class Figures:
             and hand.operations / 2 <= self.operations <= 2 * hand.operations
         )
 
-    def is_worse_than(self, before: Figures) -> bool:
+    def is_worse_than(self, before: Self) -> bool:
         """True after a wrong edit: it fails, computes something else, or saves nothing and costs more."""
         costs = [(run.compiles + run.graph_breaks + run.refused, run.operations) for run in (self, before)]
         return (
@@ -110,13 +109,8 @@ def measure_by_hand(program: Program) -> Figures:
 
 def apply_patch(patch: str, folder: Path) -> bool:
     """Apply a unified diff to the files of a folder; False, and nothing is changed, if it does not fit."""
-    for dry in (["--dry-run"], []):
-        done = subprocess.run(
-            ["patch", "-p1", "--batch", "--silent", *dry], cwd=folder, input=patch, text=True, capture_output=True
-        )
-        if done.returncode:
-            return False
-    return True
+    done = subprocess.run(["git", "apply", "-p1", "-"], cwd=folder, input=patch, text=True, capture_output=True)
+    return done.returncode == 0
 
 
 def is_same_result(result: str | None, other: str | None) -> bool:

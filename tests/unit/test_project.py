@@ -19,6 +19,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.loading import load_script
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -157,6 +159,25 @@ def test_a_benchmark_imports_what_exists(file):
         if node.module.startswith(("compilediag", "tests"))
     ]
     assert [name for module, name in own if not is_importable(module, name)] == []
+
+
+@pytest.mark.parametrize(
+    "folder", sorted((ROOT / "benchmarks/assistants/programs").iterdir()), ids=lambda path: path.name
+)
+def test_a_program_for_assistants_has_a_change_by_hand_and_does_not_give_it_away(folder, tmp_path):
+    measuring = load_script(ROOT / "benchmarks/assistants/measure.py")
+    (program,) = (row for row in measuring.read_programs() if row.name == folder.name)
+    assert program.title and program.cause and program.source.startswith("https://")
+    program.copy_to(tmp_path / "copy")
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == {"program.py"}
+    before = (tmp_path / "copy/program.py").read_text()
+    assert measuring.apply_patch((folder / "change.patch").read_text(), tmp_path / "copy")
+    after = (tmp_path / "copy/program.py").read_text()
+    assert after != before
+    for text in (before, after):
+        compile(text, "program.py", "exec")
+        assert "torch.compile" in text or ".compile(" in text
+        assert "compilediag" not in text and "#" not in text
 
 
 def is_importable(module, name):
