@@ -9,7 +9,7 @@ in that folder: {task} in its command is the text of TASK.md, without it the tex
 ends, the program is measured with torch alone and compared with the change that was made by hand.
 
 solved: no more compiles, graph breaks and refused functions than by hand, and the same result
-runs: how often the assistant ran the program
+runs: how often the program ran for it, the runs of `compilediag fix` included
 read: characters that ./diagnose printed
 wrong edits: versions of the program (each that was run, and the last) that fail, compute something else, or cost more
 """
@@ -38,7 +38,8 @@ MORE = {
     "tlparse": "It prints what the program prints, and the first page of tlparse's report as text. "
     "`./diagnose show NAME` prints another file of the report.",
     "findings": "It prints what the program prints, and what compilediag found, as JSON (compilediag.findings/1). "
-    "`./diagnose more FINGERPRINT` prints the findings after that one, if some were left out.",
+    "`./diagnose more FINGERPRINT` prints the findings after that one, if some were left out. `./diagnose fix` prints "
+    "what `compilediag fix` has found; it runs the program several times.",
 }
 TASK = """\
 program.py uses torch.compile, and spends time on compiling that it need not spend. Find out why, and change the
@@ -117,7 +118,7 @@ def score(program: Program, source: str, options: argparse.Namespace, before: Fi
         desk = Desk(Path(temporary) / program.name, Path(temporary) / "state")
         set_up(desk, program, source)
         ended, output = let_work(desk, options.assistant, (desk.work / "TASK.md").read_text(), options.minutes * 60)
-        versions = list({digest(folder): folder for folder in [*desk.runs[1:], desk.work]}.values())
+        versions = list({digest(folder): folder for folder in [*desk.versions[1:], desk.work]}.values())
         unchanged = digest(program.folder)
         measured = {digest(folder): measure(folder) for folder in versions if digest(folder) != unchanged}
         after = measured.get(digest(desk.work), before)
@@ -128,8 +129,8 @@ def score(program: Program, source: str, options: argparse.Namespace, before: Fi
             program.name,
             source,
             after.reaches(by_hand),
-            len(desk.runs),
-            desk.read,
+            desk.count("runs"),
+            desk.count("read"),
             sum(figures.is_worse_than(before) for figures in measured.values()),
             ended,
             before,
@@ -141,7 +142,7 @@ def score(program: Program, source: str, options: argparse.Namespace, before: Fi
 def set_up(desk: Desk, program: Program, source: str) -> None:
     """Fill the folder that the assistant works in."""
     program.copy_to(desk.work)
-    (desk.state / "runs").mkdir(parents=True)
+    (desk.state / "versions").mkdir(parents=True)
     (desk.work / "TASK.md").write_text(TASK.format(more=MORE[source]))
     start = [sys.executable, str(FOLDER / "diagnose.py"), str(desk.work), str(desk.state), source]
     script = desk.work / "diagnose"

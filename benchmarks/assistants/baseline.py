@@ -1,7 +1,7 @@
 """An assistant without judgement: it applies the first change that is printed, and again, until nothing new is printed.
 
-It knows three forms: a unified diff, `torch....config.name = value`, and torch's variable for dynamic sources. A change
-after which the program fails is taken back.
+It knows three forms: a unified diff, `torch....config.name = value`, and torch's variable for dynamic sources. Where
+the findings name the command `compilediag fix`, it runs that first. A change after which the program fails is undone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 MOST_CHANGES = 6
 SETTING = re.compile(
@@ -45,11 +44,14 @@ def diagnose(*arguments: str) -> str:
 
 
 def find_changes(printed: str) -> Iterator[str]:
-    """The changes in a text, in its order: diffs of findings, then lines of code."""
-    for fix in read_fixes(printed):
-        if not fix["unsafe"]:
-            yield fix["diff"] or fix["text"] + "\n"
-    if '"schema": "compilediag' in printed:
+    """The changes in a text, in its order: the patches of findings, or lines of code."""
+    if (start := printed.find('{\n"schema": "compilediag.findings')) >= 0:
+        document = json.loads(printed[start:])
+        if any(command.startswith("compilediag fix ") for command in document["next"]):
+            yield from filter(None, [json.loads(diagnose("fix")).get("patch")])
+        for fix in (finding["fix"] for finding in document["findings"] if finding["fix"]):
+            if not fix["unsafe"]:
+                yield fix["diff"] or f"{fix['text']}\n"
         return
     for found in SETTING.finditer(printed):
         yield f"{found[0]}\n"
@@ -57,14 +59,6 @@ def find_changes(printed: str) -> Iterator[str]:
         yield f'torch.compiler.config.dynamic_sources = "{found[1]}"\n'
     for name in re.findall(r"^\S*dynamic_whitelist\S*|^\S*frame_dynamic\S*", printed, re.MULTILINE):
         yield from find_changes(diagnose("show", name))
-
-
-def read_fixes(printed: str) -> Iterator[dict[str, Any]]:
-    """The fixes of a findings document at the end of a text."""
-    start = printed.find('{\n"schema"')
-    if start >= 0:
-        document = json.loads(printed[start:])
-        yield from (finding["fix"] for finding in document["findings"] if finding["fix"])
 
 
 def apply(change: str) -> bool:

@@ -3,6 +3,7 @@
 diagnose                     run program.py, print its result, and what the source says
 diagnose show NAME           print one more file of the last run (tlparse)
 diagnose more FINGERPRINT    print the findings after this one, of the last run (findings)
+diagnose fix                 print what `compilediag fix` finds in runs of its own (findings, which name that command)
 
 What is printed is counted, and the files of each run are kept: the benchmark measures them afterwards.
 """
@@ -10,6 +11,7 @@ What is printed is counted, and the files of each run are kept: the benchmark me
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shutil
@@ -29,23 +31,23 @@ NOT_COPIED = shutil.ignore_patterns("__pycache__", "diagnose", "TASK.md", ".*")
 
 @dataclass(frozen=True)
 class Desk:
-    """The folder that an assistant works in, and, out of its sight, what is counted: `runs/N` are the files of run N,
-    `read` is the number of characters that were printed, and `last` is what the source wrote in the last run.
+    """The folder that an assistant works in, and, out of its sight, what is counted: `versions/N` are the files of run
+    N, `runs` is the number of runs, `read` that of characters that were printed, `last` is what the last run wrote.
     """
 
     work: Path
     state: Path
 
     @property
-    def runs(self) -> list[Path]:
+    def versions(self) -> list[Path]:
         """Copies of the program's files, one for each run, in order."""
-        return sorted((self.state / "runs").glob("*"), key=lambda path: int(path.name))
+        return sorted((self.state / "versions").glob("*"), key=lambda path: int(path.name))
 
-    @property
-    def read(self) -> int:
-        """Characters that were printed so far."""
-        path = self.state / "read"
-        return int(path.read_text()) if path.exists() else 0
+    def count(self, name: str, more: int = 0) -> int:
+        """Add to a number, and return it."""
+        path = self.state / name
+        path.write_text(str(more + (int(path.read_text()) if path.exists() else 0)))
+        return int(path.read_text())
 
     @property
     def last(self) -> Path:
@@ -54,7 +56,8 @@ class Desk:
 
     def keep_run(self) -> None:
         """Copy the program's files as they are now, and empty `last`."""
-        shutil.copytree(self.work, self.state / "runs" / str(len(self.runs)), ignore=NOT_COPIED)
+        shutil.copytree(self.work, self.state / "versions" / str(len(self.versions)), ignore=NOT_COPIED)
+        self.count("runs", 1)
         shutil.rmtree(self.last, ignore_errors=True)
         self.last.mkdir()
 
@@ -62,7 +65,7 @@ class Desk:
         """Print a text, cut like in a shell, and count it."""
         if len(text) > MOST:
             text = f"{text[: MOST // 2]}\n... {len(text) - MOST} characters are left out ...\n{text[-MOST // 2 :]}"
-        (self.state / "read").write_text(str(self.read + len(text)))
+        self.count("read", len(text))
         print(text)
 
 
@@ -102,6 +105,15 @@ def print_findings(session: Path, *options: str) -> str:
         return "Nothing was recorded."
     command = [sys.executable, "-m", "compilediag", "findings", "--json", *options, str(session)]
     done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout or done.stderr
+
+
+def search_fix(desk: Desk) -> str:
+    """What `compilediag fix` has proven in runs of its own, as JSON; the runs are counted."""
+    command = [sys.executable, "-m", "compilediag", "fix", "--fast", "--json", "program.py"]
+    done = subprocess.run(command, cwd=desk.work, capture_output=True, text=True)
+    if done.stdout:
+        desk.count("runs", json.loads(done.stdout)["runs"])
     return done.stdout or done.stderr
 
 
@@ -156,6 +168,8 @@ def main() -> None:
             desk.print(to_text(path) if path.suffix == ".html" else path.read_text())
         case ["more", fingerprint] if source == "findings":
             desk.print(print_findings(desk.last / "run.cdiag", "--after", fingerprint))
+        case ["fix"] if source == "findings":
+            desk.print(search_fix(desk))
         case _:
             sys.exit(f"Unknown arguments: {' '.join(arguments)}. TASK.md explains them.")
 
