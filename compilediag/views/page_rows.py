@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +11,7 @@ from ..decode.cache_keys import KEY, SETTINGS
 from ..decode.call_stacks import OwnCode
 from ..decode.guards.path import spell_expression
 from ..diagnosis.causes.call_sites import read_own_code
-from ..diagnosis.rules.autotune import get_run_key, summarize_run
+from ..diagnosis.rules.autotune import TuningRun, get_run_key, summarize_run
 from ..diagnosis.rules.caches import MISSES, LookupGroup, has_key_parts, list_miss_reasons
 from ..diagnosis.rules.cudagraphs import GraphFunction
 from ..events import (
@@ -70,31 +70,7 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         **_PLACE,
         **_PROCESS,
         "time": ("time", "when it began"),
-        "compile_id": ("text", "torch's id of the compile that started it"),
-        "compile_key": ("text", "key of that compile"),
-        "tuner": ("text", "select_algorithm, triton_heuristics or triton_autotune"),
-        "op": ("text", "what was tuned"),
-        "inputs": ("list", "one text per input"),
-        "device": ("text", "device of the timing"),
-        "winner": ("text", "the choice that was selected"),
-        "winner_kind": ("text", "kind of that choice"),
-        "winner_ms": ("ms", "time of one call of the winner"),
-        "next_choice": ("text", "the runner-up"),
-        "next_ms": ("ms", "time of one call of the runner-up"),
-        "extern_ms": ("ms", "time of one call of the best extern kernel"),
-        "margin_next": ("share", "how much longer the runner-up takes, as a share of the winner's time"),
-        "margin_extern": ("share", "how much longer the best extern kernel takes, as a share of the winner's time"),
-        "choices": ("int", "number of choices"),
-        "timed": ("int", "choices that were timed"),
-        "failed": ("int", "choices that failed"),
-        "fail_reasons": ("list", "why choices failed, the most frequent reason first"),
-        "benchmark_s": ("s", "time of the benchmarks"),
-        "precompile_s": ("s", "time of compiling the choices"),
-        "spent_s": ("s", "time of benchmarks and compiling together"),
-        "saved_ms": ("ms", "time that one call of the winner saves compared with the best extern kernel"),
-        "break_even": ("int", "calls after which the saving has paid for the tuning"),
-        "from_cache": ("text", "memory, local or remote if the result came from a cache"),
-        "order": ("ids", "event ids of the compared times, the fastest first"),
+        **{f.name: (f.metadata["kind"], f.metadata["doc"]) for f in fields(TuningRun) if f.metadata},
     },
     "graph_functions": {
         **_PLACE,

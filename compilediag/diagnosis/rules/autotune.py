@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...decode.records.autotune_choices import INFINITE
@@ -48,14 +48,16 @@ _OF_RUN = ("run_id", "compile_id", "compile_key", "tuner", "function", "file", "
 RunKey = tuple[int | None, int | None, str]
 
 
-@dataclass(frozen=True)
-class TuningRun:
-    """One tuning of one op. Seconds are s, times of one call are ms; None is unknown.
+def _shown(kind: str, doc: str) -> Any:
+    """A field that is a column of the page: how it is formatted there, and what it means."""
+    return field(metadata={"kind": kind, "doc": doc})
 
-    `margin_next`, `margin_extern`: how much longer the runner-up, and the best extern kernel, take than the winner
-    (0.02: 2 % longer). `saved_ms`: what a call of the winner saves against the extern kernel, which runs without
-    tuning. `break_even`: calls after which that has paid for the tuning. `order`: the events of the times that were
-    compared, the fastest first.
+
+@dataclass(frozen=True, kw_only=True)
+class TuningRun:
+    """One tuning of one op. Seconds are s, times of one call are ms, a margin of 0.02 is 2 % longer; None is unknown.
+
+    An extern kernel runs without tuning.
     """
 
     run_id: str | None
@@ -63,35 +65,37 @@ class TuningRun:
     time_ns: int
     rank: int | None
     pid: int | None
-    compile_id: str | None
-    compile_key: str | None
-    tuner: str | None
+    compile_id: str | None = _shown("text", "torch's id of the compile that started it")
+    compile_key: str | None = _shown("text", "key of that compile")
+    tuner: str | None = _shown("text", "select_algorithm, triton_heuristics or triton_autotune")
     function: str | None
     file: str | None
     line: int | None
-    op: str | None
-    inputs: tuple[str, ...]
-    device: str | None
-    choices: int
-    timed: int
-    failed: int
-    winner: str | None
-    winner_kind: str | None
-    winner_ms: float | None
-    next_choice: str | None
-    next_ms: float | None
-    extern_ms: float | None
-    margin_next: float | None
-    margin_extern: float | None
-    saved_ms: float | None
-    benchmark_s: float | None
-    precompile_s: float | None
-    spent_s: float | None
-    break_even: int | None
-    from_cache: str | None
-    fail_reasons: tuple[tuple[str, int], ...]
+    op: str | None = _shown("text", "what was tuned")
+    inputs: tuple[str, ...] = _shown("list", "one text per input")
+    device: str | None = _shown("text", "device of the timing")
+    choices: int = _shown("int", "number of choices")
+    timed: int = _shown("int", "choices that were timed")
+    failed: int = _shown("int", "choices that failed")
+    winner: str | None = _shown("text", "the choice that was selected")
+    winner_kind: str | None = _shown("text", "kind of that choice")
+    winner_ms: float | None = _shown("ms", "time of one call of the winner")
+    next_choice: str | None = _shown("text", "the runner-up")
+    next_ms: float | None = _shown("ms", "time of one call of the runner-up")
+    extern_ms: float | None = _shown("ms", "time of one call of the best extern kernel")
+    margin_next: float | None = _shown("share", "how much longer the runner-up takes, as a share of the winner's time")
+    margin_extern: float | None = _shown(
+        "share", "how much longer the best extern kernel takes, as a share of the winner's time"
+    )
+    saved_ms: float | None = _shown("ms", "time that one call of the winner saves compared with the best extern kernel")
+    benchmark_s: float | None = _shown("s", "time of the benchmarks")
+    precompile_s: float | None = _shown("s", "time of compiling the choices")
+    spent_s: float | None = _shown("s", "time of benchmarks and compiling together")
+    break_even: int | None = _shown("int", "calls after which the saving has paid for the tuning")
+    from_cache: str | None = _shown("text", "memory, local or remote if the result came from a cache")
+    fail_reasons: tuple[tuple[str, int], ...] = _shown("list", "why choices failed, the most frequent reason first")
     stages: tuple[str, ...]
-    order: tuple[int, ...]
+    order: tuple[int, ...] = _shown("ids", "event ids of the compared times, the fastest first")
     evidence: tuple[int, ...]
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...decode.guards.guard_text import ObjectNames, parse_tree_line, split_tree
 from ...decode.records.record_kinds import GUARD_TREE
-from ...events import Artifact, Calls, Compile, Rows, SourceStatus
+from ...events import Artifact, Calls, Compile, Rows, SourceStatus, describe_column
 from ...formatting import format_amount, format_seconds, format_share
 from ..change import CodeChange
 from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, kept_after, kept_of, sum_seconds
@@ -207,30 +207,26 @@ def _make_cells(entry: CompiledEntry) -> dict[str, Any]:
     }
 
 
-def _column(dtype: str, doc: str) -> dict[str, str]:
-    return {"dtype": dtype, "doc": doc}
-
-
 #: The columns of `break_even`.
 COLUMNS = {
-    "event_id": _column("Int64", "number of the event of its compile"),
-    "rank": _column("Int64", "rank in a distributed job; NA outside of one"),
-    "pid": _column("Int64", "process that it was compiled in"),
-    "compile_id": _column("string", "torch's id of its compile"),
-    "compile_key": _column("string", "key of its compile, unique in the session"),
-    "function": _column("string", "name of the compiled code object"),
-    "file": _column("string", "file of the code object"),
-    "line": _column("Int64", "first line of the code object"),
-    "paid_s": _column("float64", "s of its compile, backward included"),
-    "calls": _column("Int64", "its calls during the watch"),
-    "first_s": _column("float64", "s of its first call, on the host, forward only"),
-    "mean_s": _column("float64", "s of a later call, on average; of the first if there are no others"),
-    "eager_s": _column("float64", "s of an eager call of the same function, on average; NA if there was none"),
-    "won_s": _column(
+    "event_id": describe_column("Int64", "number of the event of its compile"),
+    "rank": describe_column("Int64", "rank in a distributed job; NA outside of one"),
+    "pid": describe_column("Int64", "process that it was compiled in"),
+    "compile_id": describe_column("string", "torch's id of its compile"),
+    "compile_key": describe_column("string", "key of its compile, unique in the session"),
+    "function": describe_column("string", "name of the compiled code object"),
+    "file": describe_column("string", "file of the code object"),
+    "line": describe_column("Int64", "first line of the code object"),
+    "paid_s": describe_column("float64", "s of its compile, backward included"),
+    "calls": describe_column("Int64", "its calls during the watch"),
+    "first_s": describe_column("float64", "s of its first call, on the host, forward only"),
+    "mean_s": describe_column("float64", "s of a later call, on average; of the first if there are no others"),
+    "eager_s": describe_column("float64", "s of an eager call of the same function, on average; NA if there was none"),
+    "won_s": describe_column(
         "float64", "s that its calls saved compared with as many eager calls; negative if they took longer"
     ),
-    "break_even": _column("Int64", "calls after which it has saved paid_s; NA if never, or not known"),
-    "once": _column("boolean", "true if it was called once"),
+    "break_even": describe_column("Int64", "calls after which it has saved paid_s; NA if never, or not known"),
+    "once": describe_column("boolean", "true if it was called once"),
 }
 
 

@@ -1213,6 +1213,9 @@ interface TuningsRow {
   op: string | null;
   inputs: string[];
   device: string | null;
+  choices: number | null;
+  timed: number | null;
+  failed: number | null;
   winner: string | null;
   winner_kind: string | null;
   winner_ms: number | null;
@@ -1221,16 +1224,13 @@ interface TuningsRow {
   extern_ms: number | null;
   margin_next: number | null;
   margin_extern: number | null;
-  choices: number | null;
-  timed: number | null;
-  failed: number | null;
-  fail_reasons: string[];
+  saved_ms: number | null;
   benchmark_s: number | null;
   precompile_s: number | null;
   spent_s: number | null;
-  saved_ms: number | null;
   break_even: number | null;
   from_cache: string | null;
+  fail_reasons: string[];
   order: number[];
 }
 
