@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol, TypedDict, TypeGuard, TypeVar
 
-from ..events import Compile, Event, Rows, StackFrame
+from ..events import KINDS, Compile, Event, Rows, StackFrame
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -259,6 +259,12 @@ class PlaceFields(TypedDict, total=False):
 def get_ids(events: Iterable[Event]) -> tuple[int, ...]:
     """The numbers of events in their session."""
     return tuple(event.event_id for event in events if event.event_id is not None)
+
+
+def map_compile_keys(data: Rows, wanted: set[int]) -> dict[int, str]:
+    """Number of an event -> the key of its compile, of the events that are wanted and belong to one."""
+    rows = (row for kind in KINDS for row in data.rows(kind))
+    return {row.event_id: row.compile_key for row in rows if row.event_id in wanted and row.compile_key}
 
 
 def get_place(event: PlacedEvent) -> Place:

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Literal
 from ..decode.guards.path import format_expression
 from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, map_collected
 from ..diagnosis.change import CodeChange
+from ..diagnosis.evidence import map_compile_keys
 from ..diagnosis.finding import MAX_TITLE, describe_finding
 from ..diagnosis.plan import Plan, PlanStep, make_plan
 from ..diagnosis.plan.plan import list_changed_sources, make_patch
 from ..diagnosis.registry import find_torch_page
 from ..document import WIDTH, Items, Section, to_text
 from ..errors import CompilediagError
-from ..events import KINDS, Compile, Recompile, SourceStatus
+from ..events import Compile, Recompile, SourceStatus
 from ..formatting import cut_text, escape_lines, format_amount, format_line
 from ..json_document import JsonDocument, described
 from ..storage.data import SessionData
@@ -120,7 +121,7 @@ def make_findings_document(
     with data.settled():
         plan, gaps = make_plan(data), _explain_incomplete(data)
         every = list_program_findings(data)
-        keys = _map_keys(data, every)
+        keys = map_compile_keys(data, {number for finding in every for number in finding.evidence})
         rows = [_describe(finding, plan, keys) for finding in every]
         can_improve = any(not finding.is_expected for finding in every)
         document = FindingsDocument(
@@ -254,13 +255,6 @@ def _suggest(data: SessionData, plan: Plan, named: str) -> Iterator[str]:
 
 
 # A finding
-
-
-def _map_keys(data: SessionData, findings: Sequence[Finding]) -> dict[int, str]:
-    """The compile keys of the events that findings are about."""
-    wanted = {number for finding in findings for number in finding.evidence}
-    rows = (row for kind in KINDS for row in data.rows(kind))
-    return {row.event_id: row.compile_key for row in rows if row.event_id in wanted and row.compile_key}
 
 
 def _describe(finding: Finding, plan: Plan, keys: dict[int, str]) -> FindingValues:

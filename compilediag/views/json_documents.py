@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rank_comparison import ColdRank, Divergence, RankRow
 from ..json_document import JsonDocument, described
 from .findings_document import SessionValues
-from .live_status import JobStatus, ProcessStatus, describe_activity
+from .live_status import CompileInFlight, JobStatus, ProcessStatus, describe_activity
 
 
 @dataclass(frozen=True)
@@ -236,16 +235,6 @@ class DoctorDocument(JsonDocument):
 
 
 @dataclass(frozen=True)
-class LiveCompile:
-    """A compile that runs."""
-
-    function: str = described("the function, with its place")
-    phase: str | None = described("the innermost phase")
-    started_ns: int = described("when it began, in ns since 1970")
-    before_s: float | None = described("seconds that the last one of it took; null for the first one")
-
-
-@dataclass(frozen=True)
 class LiveProcess:
     """A process of the job, usually a rank."""
 
@@ -254,7 +243,7 @@ class LiveProcess:
     is_live: bool = described("it runs")
     was_killed: bool = described("it ended without the end of its recording")
     activity: str = described("what it does now, in words")
-    in_flight: tuple[LiveCompile, ...] = described("compiles that run")
+    in_flight: tuple[CompileInFlight, ...] = described("compiles that run")
     compiles: int = described("number of compiles that ended")
     recompiles: int = described("number of recompiles")
     compile_s: float = described("seconds of the compiles that ended")
@@ -293,7 +282,7 @@ def _describe_process(process: ProcessStatus) -> LiveProcess:
         is_live=process.is_live,
         was_killed=process.was_killed,
         activity=describe_activity(process),
-        in_flight=tuple(LiveCompile(**dataclasses.asdict(one)) for one in process.in_flight),
+        in_flight=process.in_flight,
         compiles=len(process.compiles),
         recompiles=len(process.recompiles),
         compile_s=round(process.compile_s, 4),

@@ -16,6 +16,7 @@ from ..diagnosis.rank_comparison import ColdRank, find_cold_ranks
 from ..events import Compile, Event, Recompile, WarmupEnd
 from ..events.words import format_phase
 from ..formatting import format_amount, format_function, format_names, format_seconds
+from ..json_document import described
 from ..storage.data import SessionData
 from ..system import clock
 from .model import Pace
@@ -52,12 +53,12 @@ class LiveFile(Protocol):
 
 @dataclass(frozen=True)
 class CompileInFlight:
-    """A compile that runs: its function and the innermost phase in words, and what the last one of it took, in s."""
+    """A compile that runs."""
 
-    function: str
-    phase: str | None
-    started_ns: int
-    before_s: float | None
+    function: str = described("the function, with its place")
+    phase: str | None = described("the innermost phase")
+    started_ns: int = described("when it began, in ns since 1970")
+    before_s: float | None = described("seconds that the last one of it took; null for the first one")
 
     @property
     def usual(self) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..diagnosis.diff import Change
-from ..events import KINDS as KINDS_OF_EVENTS
+from ..diagnosis.evidence import map_compile_keys
 from ..storage.data import SessionData
 from ..storage.texts import inflate
 from ..system.files import HTML_PAGE, check_output, make_absolute, write_file
@@ -304,14 +304,9 @@ def _list_evidence(
 ) -> list[list[list[str]]]:
     """For each row of a panel the keys of the compiles that it is about, in both sessions."""
     found = [[change.evidence_before, change.evidence_after] for change in _list_rows(kind, changes)]
-    keys = [_map_keys(data, {number for one in found for number in one[side]}) for side, data in enumerate(sessions)]
+    wanted = [{number for one in found for number in one[side]} for side in (0, 1)]
+    keys = [map_compile_keys(data, ids) for data, ids in zip(sessions, wanted, strict=True)]
     return [[list(dict.fromkeys(filter(None, map(keys[side].get, one[side])))) for side in (0, 1)] for one in found]
-
-
-def _map_keys(data: SessionData, wanted: set[int]) -> dict[int, str | None]:
-    """Event id -> the key of its compile, of events that are wanted."""
-    rows = (row for kind in KINDS_OF_EVENTS for row in data.rows(kind))
-    return {row.event_id: row.compile_key for row in rows if row.event_id in wanted}
 
 
 def _use_arrows(text: str) -> str:
