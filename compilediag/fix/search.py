@@ -274,17 +274,15 @@ class Search:
                 "nothing was compiled in the program's own process, and those that it starts cannot be changed"
             )
         self.result.program = self._read_program(first)
-        self.result.before = self.result.after = first
         seen = self._observe(first)
         types = {get_value_type(value) for cause in seen.causes for value in cause.values}
         backend = "aot_eager" if "float" in types else "eager"
         self.result.backend = backend
-        if "code" in self._limits.kinds and any(CompileStep().propose(seen)):
-            self._unrolled = first.run.largest
-            self.result.before = self.result.after = first = replace(first, is_unrolled=True)
-        if self._limits.with_guards and first.run.guards_us:
-            self._guards_us = first.run.guards_us
-            self.result.before = self.result.after = first = replace(first, has_guards=True)
+        has_steps = "code" in self._limits.kinds and any(CompileStep().propose(seen))
+        self._unrolled = first.run.largest if has_steps else 0
+        self._guards_us = first.run.guards_us if self._limits.with_guards else 0.0
+        first = replace(first, is_unrolled=has_steps, has_guards=self._guards_us > 0)
+        self.result.before = self.result.after = first
         if not first.score.is_open:
             return False
         self._job = replace(self._job, stop_after=self._find_horizon(first), stop_after_s=None, stops_when_quiet=False)

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..decode.guards.guard_text import ObjectNames, TreeLine, describe_guard, parse_guard, parse_tree_line, split_tree
 from ..decode.guards.path import format_expression
@@ -38,12 +38,14 @@ from .page_types import (
     CalledOnce,
     Company,
     EagerCalls,
+    EntryCalls,
     EntryDocument,
     FailedGuard,
     FunctionDocument,
     GuardCount,
     GuardDescription,
     GuardDocument,
+    GuardValues,
     PackedDocument,
     RecompileDocument,
 )
@@ -328,15 +330,6 @@ class FunctionEntries:
         return documents
 
 
-class _CallColumns(TypedDict):
-    """Calls of an entry, the s of one, the s that they took less than eager ones, and when the compile pays off."""
-
-    calls: int | None
-    mean_s: float | None
-    won_s: float | None
-    break_even: int | None
-
-
 class FunctionCalls:
     """The calls of a function's entries, and those that ran eagerly; all None if calls were not counted."""
 
@@ -349,18 +342,13 @@ class FunctionCalls:
             tally = self._eager if is_eager else self._compiled[entries.find(event.compile_key, event.compile_id)]
             tally.add(event)
 
-    def describe(self, entry: int, paid_s: float | None) -> _CallColumns:
+    def describe(self, entry: int, paid_s: float | None) -> EntryCalls:
         """The columns of an entry that cost `paid_s`, see `EntryWorth`."""
         if not self._are_counted:
             return {"calls": None, "mean_s": None, "won_s": None, "break_even": None}
         tally = self._compiled.get(entry, CallTally())
         worth = EntryWorth(paid_s, tally.calls, tally.mean_s, self._eager.mean_s)
-        return {
-            "calls": worth.calls,
-            "mean_s": worth.mean_s,
-            "won_s": worth.won_s,
-            "break_even": worth.break_even,
-        }
+        return {"calls": worth.calls, "mean_s": worth.mean_s, "won_s": worth.won_s, "break_even": worth.break_even}
 
     def describe_eager(self) -> EagerCalls | None:
         """The calls that ran eagerly."""
@@ -519,16 +507,9 @@ class _GuardHistory:
         }
 
 
-class _Values(TypedDict):
-    """[text, number or None] of each value; [step, value, whether a call brought it] of each point in time."""
-
-    values: list[tuple[str, float | None]]
-    points: list[tuple[int, int, bool]]
-
-
 def _collect_values(
     number: int, guard: _GuardHistory, rows: list[GridRow], entries: Iterable[EntryDocument]
-) -> _Values:
+) -> GuardValues:
     """The values of a guard over time. Step 0 is the value that the first entry needs, step n the n-th recompile."""
     values = _ValueList()
     points: list[tuple[int, int, bool]] = []

@@ -474,7 +474,16 @@ class GuardCount(NamedTuple):
     expected: str | None
 
 
-class EntryDocument(TypedDict):
+class EntryCalls(TypedDict):
+    """Calls of an entry, the s of one, the s that they took less than eager ones, and when the compile pays off."""
+
+    calls: int | None
+    mean_s: float | None
+    won_s: float | None
+    break_even: int | None
+
+
+class EntryDocument(EntryCalls):
     """A cache entry. `event` is None for one that was compiled before the watch."""
 
     event: int | None
@@ -484,10 +493,6 @@ class EntryDocument(TypedDict):
     tree: int | None
     order: int | None
     failed: list[GuardCount]
-    calls: int | None
-    mean_s: float | None
-    won_s: float | None
-    break_even: int | None
     time: float | None
     guard_count: int | None
     guard_check_us: float | None
@@ -535,11 +540,16 @@ class GuardDescription(TypedDict):
     hint: str | None
 
 
-class GuardDocument(Company, GuardDescription):
-    """A guard that failed: where it was made, the values that it saw, and what failed together with it."""
+class GuardValues(TypedDict):
+    """[text, number or None] of each value; [step, value, whether a call brought it] of each point in time."""
 
     values: list[tuple[str, float | None]]
     points: list[tuple[int, int, bool]]
+
+
+class GuardDocument(Company, GuardDescription, GuardValues):
+    """A guard that failed: where it was made, the values that it saw, and what failed together with it."""
+
     recompiles: int
     lost_s: float | None
 

@@ -592,6 +592,10 @@ interface CalledOnce {
 
 /** A cache entry. `event` is None for one that was compiled before the watch. */
 interface EntryDocument {
+  calls: number | null;
+  mean_s: number | null;
+  won_s: number | null;
+  break_even: number | null;
   event: number | null;
   compile_id: string | null;
   made_at: number | null;
@@ -599,10 +603,6 @@ interface EntryDocument {
   tree: number | null;
   order: number | null;
   failed: GuardCount[];
-  calls: number | null;
-  mean_s: number | null;
-  won_s: number | null;
-  break_even: number | null;
   time: number | null;
   guard_count: number | null;
   guard_check_us: number | null;
