@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ...events import ExportProblem
 from ...formatting import format_line, format_place
@@ -55,54 +56,43 @@ def _describe_constraint(rows: list[ExportProblem]) -> Facts:
     }
 
 
+_rule = partial(Rule, severity="medium", is_at_user_line=True, docs="export")
 #: The problem as torch reports it -> its rule, and what the texts of the rule name.
 _PROBLEMS: dict[str, tuple[Rule, Callable[[list[ExportProblem]], Facts]]] = {
     "missing_fake_kernel": (
-        Rule(
+        _rule(
             "export_missing_fake_kernel",
             title="Export: {op} has no fake kernel, so export cannot know the sizes of its outputs",
             action="Register a fake kernel whose outputs have the right sizes, dtypes and strides: "
             '`@torch.library.register_fake("{name}")`.',
-            severity="medium",
-            is_at_user_line=True,
-            docs="export",
         ),
         _describe_operator,
     ),
     "mismatched_fake_kernel": (
-        Rule(
+        _rule(
             "export_mismatched_fake_kernel",
             title="Export: the fake kernel of {op} and the operator give different results: {reason}",
             action='Correct the function under `@torch.library.register_fake("{name}")`; '
             "`torch.library.opcheck(torch.ops.{op}, args)` tests it.",
-            severity="medium",
-            is_at_user_line=True,
-            docs="export",
         ),
         _describe_operator,
     ),
     "data_dependent": (
-        Rule(
+        _rule(
             "export_data_dependent",
             title="Export: {expression}{place} depends on the data; the exported program assumes {result}, as in the "
             "example",
             action="If it always holds, declare it before that line with `torch._check(...)`. If both cases occur, use "
             "`torch.cond(...)` or `torch.where(...)`, or code that is correct in both cases.",
-            severity="medium",
-            is_at_user_line=True,
-            docs="export",
         ),
         _describe_data_dependence,
     ),
     "constraint": (
-        Rule(
+        _rule(
             "export_constraint",
             title="Export: the sizes marked dynamic require {expression}{place}{sizes}",
             action="Declare it in dynamic_shapes (`Dim(name, min=..., max=...)`, one Dim for equal sizes), let torch "
             "choose with `Dim.AUTO`, or make that size static.",
-            severity="medium",
-            is_at_user_line=True,
-            docs="export",
         ),
         _describe_constraint,
     ),

@@ -582,6 +582,9 @@ _NUMBER_WORDS = {
     "default": lambda cause: DYNAMIC_BY_DEFAULT if _is_kept_static(cause) else "",
 }
 
+#: A rule about an integer that varies.
+_integer_rule = partial(Rule, kinds=("value",), ceiling="high", it="the integer", cost=_NOT_FOLDED)
+
 # The rules, in the order in which they are tried
 
 RULES = (
@@ -775,9 +778,8 @@ RULES = (
         it="the integer",
         cost=_NOT_FOLDED,
     ),
-    Rule(
+    _integer_rule(
         "counter",
-        ("value",),
         when=_counts_up,
         cases=(
             # A buffer that forward itself counts up is no way out: torch 2.13's backward sees it one step ahead. Tried
@@ -800,35 +802,23 @@ RULES = (
         why="{name} counts up. {kept}",
         ways=(_DYNAMIC, "{default}"),
         words=_NUMBER_WORDS,
-        ceiling="high",
-        it="the integer",
-        cost=_NOT_FOLDED,
     ),
-    Rule(
+    _integer_rule(
         "module_int",
-        ("value",),
         when=lambda cause: _is_integer(cause) and _is_of_a_module(cause),
         action=_VARY_MODULE,
         why=_MODULE_WHY % "is an integer of an nn.Module",
         ways=(FirstOf((_DYNAMIC, Setting("allow_unspec_int_on_nn_module", True))),),
-        ceiling="high",
-        it="the integer",
-        cost=_NOT_FOLDED,
     ),
-    Rule(
+    _integer_rule(
         "global_int",
-        ("value",),
         when=lambda cause: _is_integer(cause) and _is_global(cause),
         action=_VARY_OR_PASS,
         why=_GLOBAL,
         ways=(_DYNAMIC, "Pass {name} as an argument."),
-        ceiling="high",
-        it="the integer",
-        cost=_NOT_FOLDED,
     ),
-    Rule(
+    _integer_rule(
         "int_changes",
-        ("value",),
         when=_is_integer,
         cases=(
             Case(
@@ -842,9 +832,6 @@ RULES = (
         why="{kept}",
         ways=(_DYNAMIC, "{default}"),
         words=_NUMBER_WORDS,
-        ceiling="high",
-        it="the integer",
-        cost=_NOT_FOLDED,
         docs="shapes",
     ),
     Rule(
