@@ -15,11 +15,11 @@ from compilediag.system.arguments import SuggestingParser
 from compilediag.system.child_processes import ignore_parent
 from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
 
+from .assistant_commands import McpCommand, SkillCommand
 from .command_parser import Command, add_command
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
 from .live_command import LiveCommand
-from .mcp_command import McpCommand
 from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
 from .session_commands import (
@@ -36,7 +36,6 @@ from .session_commands import (
     ReportCommand,
     ReproCommand,
 )
-from .skill_command import SkillCommand
 from .try_command import TryCommand
 
 COMMANDS: tuple[Command, ...] = (
