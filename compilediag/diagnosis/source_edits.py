@@ -18,6 +18,7 @@ import tokenize
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import CompilediagError
 from ..formatting import format_line, format_place
@@ -427,36 +428,20 @@ def is_only_inserted(before: ast.AST, after: ast.AST) -> bool:
 class _Remover(ast.NodeTransformer):
     """Removes all code that has one of the forms, also if the user wrote it."""
 
-    def visit_Import(self, node: ast.Import) -> ast.AST | None:
-        return None if _is_import(node) else node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if _is_import(node) else node
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if _is_mark(node.value) else self.generic_visit(node)
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        return None if _is_assignment(node) else self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.decorator_list = _strip_decorators(node.decorator_list)
-        return self.generic_visit(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        node.decorator_list = _strip_decorators(node.decorator_list)
-        return self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [keyword for keyword in node.keywords if not (is_compile_call(node) and is_static(keyword))]
-        return self._unwrap(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        return self._unwrap(node)
-
-    def _unwrap(self, node: ast.expr) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
+        match node:
+            case ast.Import() | ast.ImportFrom() if _is_import(node):
+                return None
+            case ast.Expr() if _is_mark(node.value):
+                return None
+            case ast.Assign() if _is_assignment(node):
+                return None
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                node.decorator_list = _strip_decorators(node.decorator_list)
+            case ast.Call() if is_compile_call(node):
+                node.keywords = [keyword for keyword in node.keywords if not is_static(keyword)]
         inside = self.generic_visit(node)
-        found = (_match(pattern, inside) for pattern in _FORMS)
+        found = (_match(pattern, inside) for pattern in _FORMS if isinstance(inside, ast.Call | ast.IfExp))
         return next((value for value in found if value is not None), inside)
 
 
