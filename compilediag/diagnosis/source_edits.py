@@ -566,9 +566,7 @@ class SourceText:
 
     def _find_offset(self, line: int, column: int) -> int:
         """The offset of a place in the syntax tree, where columns count UTF-8 bytes."""
-        start = self.starts[line - 1]
-        rest = self.text[start : self.starts[line] if line < len(self.starts) else None]
-        return start + len(rest.encode()[:column].decode(errors="ignore"))
+        return self.starts[line - 1] + len(self.get_line(line).encode()[:column].decode(errors="ignore"))
 
     def find_span(self, node: ast.stmt | ast.expr | ast.keyword | ast.arg) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
