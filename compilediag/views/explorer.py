@@ -45,9 +45,9 @@ from .page_types import (
     GuardCount,
     GuardDescription,
     GuardDocument,
-    GuardValues,
     PackedDocument,
     RecompileDocument,
+    ValueHistory,
 )
 
 #: rank, pid, file, line and name of a function.
@@ -509,7 +509,7 @@ class _GuardHistory:
 
 def _collect_values(
     number: int, guard: _GuardHistory, rows: list[GridRow], entries: Iterable[EntryDocument]
-) -> GuardValues:
+) -> ValueHistory:
     """The values of a guard over time. Step 0 is the value that the first entry needs, step n the n-th recompile."""
     values = _ValueList()
     points: list[tuple[int, int, bool]] = []

@@ -540,14 +540,14 @@ class GuardDescription(TypedDict):
     hint: str | None
 
 
-class GuardValues(TypedDict):
+class ValueHistory(TypedDict):
     """[text, number or None] of each value; [step, value, whether a call brought it] of each point in time."""
 
     values: list[tuple[str, float | None]]
     points: list[tuple[int, int, bool]]
 
 
-class GuardDocument(Company, GuardDescription, GuardValues):
+class GuardDocument(Company, GuardDescription, ValueHistory):
     """A guard that failed: where it was made, the values that it saw, and what failed together with it."""
 
     recompiles: int
