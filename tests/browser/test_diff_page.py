@@ -67,30 +67,65 @@ def test_it_is_read_in_any_width_and_light(page_of, scheme):
     expect_contrast(page)
 
 
-def test_a_change_marks_its_compiles_in_both_timelines_and_a_compile_leads_to_its_change(tmp_path, new_page):
-    """The function recompiles for `k` in the first session and compiles once in the second."""
+@pytest.fixture
+def recompiled(tmp_path, new_page):
+    """The page of two sessions: `step` recompiles for `k` and for `n` at once in the first, not in the second."""
     at = {"function": "step", "file": "/home/me/train.py", "line": 10}
     begin = [Compile(time_ns=SECOND, compile_id="0/0", compile_key="k.0", duration_s=1.0, outcome="ok", **at)]
-    recompile = Compile(
-        time_ns=4 * SECOND, compile_id="0/1", compile_key="k.1", duration_s=2.0, outcome="ok", is_recompile=True, **at
-    )
-    why = Recompile(
-        time_ns=4 * SECOND, compile_id="0/1", compile_key="k.1", guard_source="k", guard_kind="value",
-        expected="1", actual="2", **at,
-    )  # fmt: skip
+    recompile = {"time_ns": 4 * SECOND, "compile_id": "0/1", "compile_key": "k.1", **at}
+    causes = [
+        Recompile(guard_source=name, guard_kind="value", expected="1", actual="2", **recompile) for name in ("k", "n")
+    ]
     paths = []
-    for name, events in (("before", [*begin, recompile, why]), ("after", begin)):
+    again = Compile(duration_s=2.0, outcome="ok", is_recompile=True, **recompile)
+    for name, events in (("before", [*begin, again, *causes]), ("after", begin)):
         (tmp_path / name).mkdir()
         paths.append(tmp_path / f"{name}.cdiag")
         saved(tmp_path / name, *events).save(paths[-1])
     page = new_page(width=1000)
     page.goto(cd.diff(*paths).report(tmp_path / "diff.html").as_uri())
+    return page
+
+
+def drawn(page):
+    """What the two timelines have drawn."""
+    return page.locator(".cdiag-timeline .cdiag-lanes canvas").evaluate_all("all => all.map((one) => one.toDataURL())")
+
+
+def test_both_timelines_have_one_scale_and_show_the_same_stretch(recompiled):
+    page = recompiled
     expect(page.locator("h2.cdiag-diff-name")).to_have_text(["Before: before.cdiag", "After: after.cdiag"])
     frames = page.locator(".cdiag-timeline")
     axes = frames.evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
     assert len(axes) == 2 and axes[0] == axes[1]
+    everything = page.get_by_role("button", name="Show everything")
+    expect(everything).to_have_count(0)
+    frames.last.locator(".cdiag-lanes").press("+")
+    expect(everything).to_have_count(2)
+    everything.first.click()
+    expect(everything).to_have_count(0)
+
+
+def test_a_compile_leads_to_each_of_its_changes(recompiled):
+    page, frames = recompiled, recompiled.locator(".cdiag-timeline")
     open_tab(page, "panel:compile")
     frames.first.get_by_role("button", name="As a table").click()
-    frames.first.get_by_role("button", name="0/1").click()
-    expect(page.locator(".cdiag-detail h2")).to_have_text("Recompiles by cause")
-    expect(page.locator(".cdiag-detail")).to_contain_text("for k (value)")
+    chosen = frames.first.get_by_role("button", name="0/1")
+    found = set()
+    for _ in range(4):
+        chosen.click()
+        expect(page.locator(".cdiag-detail h2")).to_be_visible()
+        found.add(page.locator(".cdiag-detail").inner_text())
+    assert {text for text in found if "for k (value)" in text} and {text for text in found if "for n (value)" in text}
+
+
+def test_a_change_marks_its_compiles_in_both_timelines(recompiled):
+    page = recompiled
+    open_tab(page, "panel:recompile")
+    unmarked = expect_value(page, lambda: drawn(page), lambda found: len(found) == 2)
+    page.focus(".cdiag-row")
+    page.keyboard.press("Enter")
+    marked = expect_value(page, lambda: drawn(page), lambda found: found[0] != unmarked[0])
+    assert marked[1] != unmarked[1], "the compile of the other session is no part of it"
+    page.keyboard.press("Escape")
+    expect_value(page, lambda: drawn(page), unmarked)

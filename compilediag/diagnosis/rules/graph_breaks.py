@@ -167,5 +167,5 @@ def _advise(rows: list[GraphBreak]) -> str:
     """What removes it, or torch's own hint, and its page on this kind of break."""
     _, advice = describe_remedy(rows)
     break_id = find_first(row.break_id for row in rows)
-    page = f"See {BREAK_PAGE}{break_id.lower()}.html" if break_id and _BREAK_ID.fullmatch(break_id) else ""
+    page = f"See {BREAK_PAGE}{break_id.lower()}.html." if break_id and _BREAK_ID.fullmatch(break_id) else ""
     return " ".join(part for part in (advice, page) if part) or "torch gave no hint."

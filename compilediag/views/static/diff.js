@@ -49,11 +49,13 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   const details = new Details(store, groups, { close: () => open(null), focusRow: () => table?.focusRow() });
   const table = kind && new DataTable(new Recompiles(store, groups), kind, currentTable(), (_, row) => open({ key: null, table: currentTable(), row }));
   const timelines = makeTimelines(packed, (side, key) => {
-    const found = findChange(evidence, side, key);
-    const tab = kinds.find((each) => each.table === found?.panel);
-    if (!found || !tab) return;
+    const found = findChanges(evidence, side, key);
+    const now = found.findIndex(({ panel, row }) => panel === target?.table.name && row === position(target));
+    const next = found[(now + 1) % found.length];
+    const tab = kinds.find((each) => each.table === next?.panel);
+    if (!next || !tab) return;
     show(tab);
-    open({ key: null, table: currentTable(), row: currentTable().rows[found.row] ?? null });
+    open({ key: null, table: currentTable(), row: currentTable().rows[next.row] ?? null });
   });
   const view = make("div", "cdiag-view");
   root.classList.add("cdiag");
@@ -64,7 +66,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
     target = opened;
     paint();
     table?.setOpen(target?.row?.[0] ?? null);
-    const row = target?.row ? -1 - target.row[0] : null;
+    const row = position(target);
     timelines.forEach((timeline, side) => {
       timeline.setLit(row === null ? null : new Set(evidence[kind?.table ?? ""]?.[row]?.[side]));
       timeline.paint();
@@ -116,7 +118,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
 }
 
 /**
- * The timelines of the two sessions, on one scale: each begins with its first compile.
+ * The timelines of the two sessions, on one scale: each begins with its first compile. They show the same stretch.
  * @param {PackedPatch[]} packed
  * @param {(side: number, key: string | null) => void} onPick
  */
@@ -131,25 +133,35 @@ function makeTimelines(packed, onPick) {
     return { lanes, timeline: new Timeline(store, lanes, (key) => onPick(side, key)) };
   });
   const length = Math.max(...made.map(({ lanes }) => lanes.extent.to - lanes.extent.from));
-  return made.map(({ lanes, timeline }) => {
+  return made.map(({ lanes, timeline }, side) => {
+    const other = made[1 - side];
+    const shift = other.lanes.extent.from - lanes.extent.from;
     lanes.extent = { from: lanes.extent.from, to: lanes.extent.from + length };
     timeline.model.isShared = true;
+    timeline.onZoom = (zoom) => other.timeline.follow(zoom && { from: zoom.from + shift, to: zoom.to + shift });
     return timeline;
   });
 }
 
 /**
- * The first change that a compile belongs to.
+ * Where the row of a change is in its panel, from 0 on.
+ * @param {Target | null} target
+ */
+function position(target) {
+  return target?.row ? -1 - target.row[0] : null;
+}
+
+/**
+ * The changes that a compile belongs to. Choosing it again leads to the next one.
  * @param {DiffData["evidence"]} evidence
  * @param {number} side
  * @param {string | null} key
  */
-function findChange(evidence, side, key) {
-  for (const [panel, rows] of Object.entries(evidence)) {
-    const row = rows.findIndex((keys) => key !== null && keys[side].includes(key));
-    if (row >= 0) return { panel, row };
-  }
-  return null;
+function findChanges(evidence, side, key) {
+  return Object.entries(evidence).flatMap(([panel, rows]) => {
+    const own = rows.flatMap((keys, row) => (key !== null && keys[side].includes(key) ? [row] : []));
+    return own.map((row) => ({ panel, row }));
+  });
 }
 
 void openPage(showDiff);

@@ -41,13 +41,15 @@ export class Timeline {
   constructor(store, lanes, onPick) {
     this.lanes = lanes;
     this.onPick = onPick;
+    /** @type {((zoom: Range | null) => void) | null} runs when another stretch is shown; Unix ms, null is everything */
+    this.onZoom = null;
     this.model = new TimelineModel(store, lanes);
     /** @type {number | null} the frame that will paint */
     this.painting = null;
     /** @type {Point | null} where the pointer rests */
     this.pointer = null;
     this.hasFocus = false;
-    this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs() }; // of what they show
+    this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs(), zoom: new Inputs() }; // of what they show
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.tableTimer = undefined;
     this.canvas = make("canvas", "cdiag-canvas");
@@ -137,6 +139,8 @@ export class Timeline {
     this.paintTip();
     this.planTable();
     model.state.save();
+    const { zoom } = model.state;
+    if (this.inputs.zoom.haveChanged(zoom?.from, zoom?.to)) this.onZoom?.(zoom);
   }
 
   paintHead() {
@@ -235,6 +239,19 @@ export class Timeline {
   show(range, isStep) {
     if (this.model.isStrip) return;
     this.model.show(range, isStep);
+    this.paint();
+  }
+
+  /**
+   * Shows the stretch that another timeline shows.
+   * @param {Range | null} zoom Unix ms
+   */
+  follow(zoom) {
+    const { state } = this.model;
+    // Less than a microsecond is what moving a stretch to the other session and back may lose.
+    const isSame = zoom && state.zoom ? Math.abs(zoom.from - state.zoom.from) + Math.abs(zoom.to - state.zoom.to) < 0.01 : zoom === state.zoom;
+    if (isSame) return;
+    state.zoom = zoom;
     this.paint();
   }
 
