@@ -18,9 +18,11 @@ from .diagnosis.baseline import Baseline, accept, format_baseline, parse_baselin
 from .diagnosis.cold_start import ColdCause, ColdStart, Start, compare_starts
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .diagnosis.evidence import get_place
+from .diagnosis.rules.caches import LoadedArtifacts
 from .document import Block, Code, Items, Para, Section, shorten_items, to_html, to_text
 from .errors import WrongInput
 from .events import Artifact, Compile, RowList
+from .events.words import describe_code
 from .formatting import format_amount, format_first_line, format_function, format_line, format_names, format_seconds
 from .logs.inputs import InputKind, check_input, identify_input
 from .session import Session, load_any
@@ -264,13 +266,20 @@ class ColdStartReport:
         took += "" if before is None else f" instead of {format_seconds(before)}"
         graphs = f"{cold} of {format_amount(cold + served, 'graph')} came from no cache"
         differs = "; ".join(self.found.environment)
+        unused = ", ".join(_describe_unused(found) for found in self.found.artifacts if found.unused)
         return Section(
             Section(
                 Para(f"compilediag: {took}; {graphs if cold + served else NO_LOOKUPS}", strong=True),
                 *([f"The environment differs: {differs}."] if differs else []),
+                *([f"Artifacts that were loaded and not used: {unused}."] if unused else []),
             ),
             Items([_describe_cause(cause) for cause in self.causes], "numbered"),
         )
+
+
+def _describe_unused(found: LoadedArtifacts) -> str:
+    missed = format_amount(len(found.missed), "lookup that missed", "lookups that missed")
+    return f"{len(found.unused)} of {len(found.loaded)} of {describe_code(found.cache)} ({missed})"
 
 
 def _describe_cause(cause: ColdCause) -> list[Block]:

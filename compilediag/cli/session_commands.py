@@ -219,10 +219,10 @@ class ColdstartCommand:
 
         found = cd.coldstart(args.good, args.bad)
         if args.json:
-            from compilediag.views.json_documents import ColdStartDocument, list_cold_causes
+            from compilediag.views.json_documents import ColdStartDocument, list_cold_causes, list_loaded_values
 
-            causes = list_cold_causes(found.causes)
-            document = ColdStartDocument(*found.seconds, found.found.served, found.found.environment, causes)
+            causes, artifacts = list_cold_causes(found.causes), list_loaded_values(found.found.artifacts)
+            document = ColdStartDocument(*found.seconds, found.found.served, found.found.environment, causes, artifacts)
             print_document(document, args.budget)
         else:
             print_text(found.summary(), end="")

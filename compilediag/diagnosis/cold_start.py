@@ -7,7 +7,7 @@ same function in the good start. Further differences, and misses in other caches
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..decode.cache_keys import CODE, CacheKey
 from ..events import COMPILE_CACHES, CacheLookup, Compile, Rows, VllmConfig
 from .evidence import group_by, sum_seconds
-from .rules.caches import MISSES, advise_bypass
+from .rules.caches import LOAD_EARLIER, MISSES, LoadedArtifacts, advise_bypass, list_loaded
 
 
 class Factor(NamedTuple):
@@ -75,6 +75,12 @@ ABSENT = Factor(
     "Copy the whole cache directory (TORCHINDUCTOR_CACHE_DIR), or torch.compiler.save_cache_artifacts() and load them "
     "before the first compile; the directory has to be readable and the same for all ranks.",
 )
+NOT_SAVED = Factor(
+    "not_saved",
+    "artifacts were loaded, but not those of these graphs",
+    "Call torch.compiler.save_cache_artifacts() after all functions were called with the inputs that are served.",
+)
+LOADED = Factor("loaded", "the artifact was loaded, but not found", LOAD_EARLIER)
 NEW = Factor("new", "compiled in this start only", "Call the function where the caches are filled.")
 UNKNOWN = Factor(
     "unknown", "another key, whose parts were not recorded", 'Record both starts with detail="full", or TORCH_TRACE.'
@@ -131,12 +137,14 @@ class ColdCause:
 class ColdStart:
     """`causes`: the most expensive first. `served`: how many graphs of the bad start came from a cache.
 
-    `environment`: what differs around the program, as `name: good -> bad`.
+    `environment`: what differs around the program, as `name: good -> bad`. `artifacts`: what the bad start loaded with
+    `torch.compiler.load_cache_artifacts`, by process and cache.
     """
 
     causes: tuple[ColdCause, ...]
     served: int
     environment: tuple[str, ...]
+    artifacts: tuple[LoadedArtifacts, ...] = ()
 
 
 def compare_starts(good: Start, bad: Start) -> ColdStart:
@@ -158,6 +166,7 @@ def compare_starts(good: Start, bad: Start) -> ColdStart:
         tuple(sorted(causes, key=lambda cause: (-cause.seconds, -cause.graphs))),
         served,
         (*compare.environment.values(), *_compare_vllm(good, bad), *_compare_factors(good.factors, bad.factors)),
+        compare.artifacts,
     )
 
 
@@ -174,7 +183,7 @@ class _Blame(NamedTuple):
 
 
 class _Comparison:
-    """Compares the keys of two starts. `environment`: what differs around the program."""
+    """Compares the keys of two starts. `environment`: what differs around the program. `artifacts`: see `ColdStart`."""
 
     def __init__(self, good: Start, bad: Start):
         self._good, self._bad = good, bad
@@ -183,6 +192,11 @@ class _Comparison:
         known = [name for name in ENVIRONMENT if None not in (good.meta.get(name), bad.meta.get(name))]
         changed = {name: (good.meta[name], bad.meta[name]) for name in known if good.meta[name] != bad.meta[name]}
         self.environment = {name: f"{name}: {old} -> {new}" for name, (old, new) in changed.items()}
+        self.artifacts = tuple(list_loaded(bad.rows.rows(CacheLookup)))
+        #: Cache -> the keys of its artifacts.
+        self._loaded: dict[str | None, set[str | None]] = defaultdict(set)
+        for found in self.artifacts:
+            self._loaded[found.cache] |= {row.key for row in found.loaded}
 
     def blame(self, row: CacheLookup) -> _Blame:
         """What kept a look-up of the bad start from being a hit."""
@@ -190,8 +204,11 @@ class _Comparison:
             return _Blame(GUARDED, (row.guard,) if row.guard else ())
         if row.outcome != "miss":
             return _Blame(BYPASSED, (row.reason,) if row.reason else ())
+        loaded = self._loaded.get(row.cache, ())
+        if row.key in loaded:
+            return _Blame(LOADED)
         if row.key in self._good.names or row.key in self._good.keys:
-            return _Blame(ABSENT)
+            return _Blame(NOT_SAVED if loaded else ABSENT)
         same = self._keys.get((row.cache, row.function), ())
         candidates = [key for name in {other.key or "" for other in same} if (key := self._good.keys.get(name))]
         own = self._bad.keys.get(row.key or "")

@@ -584,10 +584,12 @@ COMPILE_CACHES = ("fx_graph", "aot_autograd")
 COMPILE_CACHE_SOURCES = ("fx_graph_cache", "aot_autograd_cache", "remote_cache")
 CACHE_SOURCES = (*COMPILE_CACHE_SOURCES, "dynamo_cache", "code_caches", "triton_bundle", "pgo")
 
-#: Values of the `action` column of lookups. `write`: the file of a found entry is written again.
-CACHE_ACTIONS = ("look_up", "store", "write", "clear")
+#: Values of the `action` column of lookups. `write`: the file of a found entry is written again. `load`: an artifact of
+#: `torch.compiler.load_cache_artifacts` becomes an entry.
+CACHE_ACTIONS = ("look_up", "store", "write", "load", "clear")
 
-#: Results of a lookup or a store. `written`: the file of the module was written again.
+#: Results of a lookup or a store. `written`: the file of the module was written again. `loaded`: the artifact is an
+#: entry.
 CACHE_OUTCOMES = (
     "hit",
     "miss",
@@ -597,6 +599,7 @@ CACHE_OUTCOMES = (
     "saved",
     "failed",
     "written",
+    "loaded",
     "evicted",
     "cleared",
 )
@@ -622,7 +625,11 @@ class CacheLookup(Event):
     line: int | None = column("Int64", "first line of the code object")
     cache: str | None = column("string", "one of the caches", sources=CACHE_SOURCES)
     tier: str | None = column("string", "local (this machine's disk), remote (a server), memory (this process)")
-    action: str | None = column("string", "look_up, store, write (the file of a found entry is written again) or clear")
+    action: str | None = column(
+        "string",
+        "look_up, store, write (the file of a found entry is written again), load (an artifact of "
+        "load_cache_artifacts) or clear",
+    )
     outcome: str | None = column("string", "one of the cache outcomes")
     key: str | None = column("string", "the cache key", user_data="key")
     reason: str | None = column("string", "why it was bypassed, missed or failed", user_data="content")

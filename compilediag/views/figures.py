@@ -467,6 +467,7 @@ OUTCOMES = {
     "disabled": GRAY,
     "saved": BLUE,
     "written": SKY,
+    "loaded": SKY,
     "evicted": TAN,
     "cleared": BROWN,
     "failed": RED,

@@ -12,6 +12,7 @@ from ..diagnosis.diff import Change
 from ..diagnosis.gate import Broken
 from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rank_comparison import ColdRank, Divergence, RankRow
+from ..diagnosis.rules.caches import LoadedArtifacts
 from ..json_document import JsonDocument, described
 from .findings_document import SessionValues
 from .live_status import CompileInFlight, JobStatus, ProcessStatus, describe_activity
@@ -174,6 +175,16 @@ class ColdCauseValues:
 
 
 @dataclass(frozen=True)
+class LoadedValues:
+    """Artifacts of one cache that one process loaded with `torch.compiler.load_cache_artifacts`."""
+
+    cache: str = described("the cache")
+    loaded: int = described("number of artifacts")
+    unused: tuple[str, ...] = described("keys of those that no lookup found")
+    missed: int = described("lookups in this cache that found nothing")
+
+
+@dataclass(frozen=True)
 class ColdStartDocument(JsonDocument):
     """Why a start compiled what an earlier one found in its caches."""
 
@@ -184,6 +195,7 @@ class ColdStartDocument(JsonDocument):
     served: int = described("graphs of the bad start that came from a cache")
     environment: tuple[str, ...] = described("what differs around the program, as `name: good -> bad`")
     causes: tuple[ColdCauseValues, ...] = described("why graphs came from no cache, the most expensive first")
+    artifacts: tuple[LoadedValues, ...] = described("what the bad start loaded as artifacts, by process and cache")
 
 
 def list_cold_causes(causes: Sequence[ColdCause]) -> tuple[ColdCauseValues, ...]:
@@ -200,6 +212,14 @@ def list_cold_causes(causes: Sequence[ColdCause]) -> tuple[ColdCauseValues, ...]
             others=cause.others,
         )
         for cause in causes
+    )
+
+
+def list_loaded_values(artifacts: Sequence[LoadedArtifacts]) -> tuple[LoadedValues, ...]:
+    """The artifacts that a start loaded as they are written."""
+    return tuple(
+        LoadedValues(found.cache, len(found.loaded), tuple(row.key or "" for row in found.unused), len(found.missed))
+        for found in artifacts
     )
 
 

@@ -61,7 +61,7 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         "bypassed": ("int", "lookups that were skipped because the cache was bypassed or off"),
         "stored": ("int", "entries that were stored"),
         "failed": ("int", "lookups and stores that failed"),
-        "other": ("int", "files written again, entries evicted, caches cleared"),
+        "other": ("int", "files written again, artifacts loaded, entries evicted, caches cleared"),
         "saved_s": ("s", "compile time that hits saved, as torch reports it"),
         "taken_s": ("s", "time of the compiles whose results were stored"),
         "is_own": ("bool", "whether the function is the user's own code; missing outside of any function"),

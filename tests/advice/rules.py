@@ -25,6 +25,7 @@ NOT_HERE = {
     "cache_entry_gone": "needs Inductor's caches: tests/live/test_explain_miss.py",
     "cache_failed": "needs Inductor's caches: tests/live/parity/test_remote_cache.py",
     "cache_settings": "needs Inductor's caches: tests/live/test_explain_miss.py",
+    "artifacts_unused": "needs artifacts of another process: tests/live/test_coldstart.py",
     "used_once": "needs counted calls, on Python 3.12 or later: tests/live/test_calls.py",
     "guard_cost": "needs counted calls, on Python 3.12 or later: tests/live/test_calls.py",
     "export_constraint": "torch.export: tests/unit/test_traced.py",

@@ -19,6 +19,9 @@ import torch._inductor.config
 
 torch._inductor.config.epilogue_fusion = "--other-setting" not in sys.argv
 torch._inductor.config.fx_graph_remote_cache = False
+torch.compiler.config.job_id = next((word[6:] for word in sys.argv if word.startswith("--job=")), None)
+if "--load" in sys.argv:
+    torch.compiler.load_cache_artifacts(open("artifacts", "rb").read())
 
 @torch.compile
 def forward(x, w):
@@ -32,6 +35,9 @@ score(forward(torch.ones(3, 8), torch.ones(8, 8)))
 if "--more" in sys.argv:
     score(torch.ones(3, 8, dtype=torch.float64))
     torch.compile(lambda x: x.sin(), fullgraph=True)(torch.ones(2))
+if "--save" in sys.argv:
+    open("artifacts", "wb").write(torch.compiler.save_cache_artifacts()[0])
+    torch.compiler.load_cache_artifacts(b"not whole")
 """
 
 
@@ -49,10 +55,12 @@ def starts(program_server, tmp_path_factory):
         return cd.load(folder / f"{name}.cdiag")
 
     found = {
-        "filled": start("filled", "caches"),
+        "filled": start("filled", "caches", "--save", "--job=a"),
         "warm": start("warm", "caches", "--more"),
         "changed": start("changed", "caches", "--other-setting", "--other-code"),
         "elsewhere": start("elsewhere", "nothing"),
+        "loaded": start("loaded", "others", "--load", "--more", "--job=a"),
+        "unused": start("unused", "yet-others", "--load", "--other-setting", "--job=b"),
     }
     return found, folder / "caches"
 
@@ -88,6 +96,53 @@ def test_the_same_key_in_another_folder_is_an_entry_that_is_not_there(starts):
     for good in (found["filled"], caches):
         causes = describe(cd.coldstart(good, found["elsewhere"]))
         assert {code: cause.graphs for code, cause in causes.items()} == {"absent": 2}
+
+
+# Artifacts of `torch.compiler.load_cache_artifacts`
+
+
+def count_artifacts(session):
+    """How many were loaded and how many of them were not used, by cache."""
+    found = cd.coldstart(session, session).found.artifacts
+    return {each.cache: (len(each.loaded), len(each.unused)) for each in found}
+
+
+def list_rules(session):
+    return [finding.rule for finding in session.findings() if finding.rule in ("artifacts_unused", "cache_failed")]
+
+
+def test_artifacts_serve_the_graphs_that_they_have(starts):
+    found, _ = starts
+    assert count_artifacts(found["loaded"]) == {"fx_graph": (2, 0), "aot_autograd": (2, 0), "pgo": (1, 0)}
+    rows = found["loaded"].cache_lookups.query("action == 'load'")
+    assert rows["outcome"].unique().tolist() == ["loaded"] and rows["bytes"].gt(0).all()
+    stored = found["filled"].cache_lookups.query("action == 'store' and cache in ['fx_graph', 'aot_autograd']")
+    assert set(stored["key"]) == set(rows.query("cache != 'pgo'")["key"])
+    causes = describe(cd.coldstart(found["warm"], found["loaded"]))
+    assert {code: cause.graphs for code, cause in causes.items()} == {"not_saved": 2}
+    assert list_rules(found["loaded"]) == []
+
+
+def test_artifacts_of_another_setting_are_loaded_and_not_used(starts, capsys):
+    found, _ = starts
+    assert count_artifacts(found["unused"]) == {"fx_graph": (2, 2), "aot_autograd": (2, 2), "pgo": (1, 1)}
+    assert list(describe(cd.coldstart(found["filled"], found["unused"]))) == ["setting"]
+    (finding,) = (each for each in found["unused"].findings() if each.rule == "artifacts_unused")
+    assert finding.count == 4 and finding.seconds_lost > 0 and "coldstart" in finding.suggestion
+    assert inside.main(["coldstart", str(found["filled"].path), str(found["unused"].path), "--json"]) == 0
+    values = {each["cache"]: each for each in json.loads(capsys.readouterr().out)["artifacts"]}
+    assert {name: (each["loaded"], len(each["unused"]), each["missed"]) for name, each in values.items()} == {
+        "fx_graph": (2, 2, 2),
+        "aot_autograd": (2, 2, 2),
+        "pgo": (1, 1, 1),
+    }
+
+
+def test_artifacts_that_cannot_be_read_have_failed(starts):
+    found, _ = starts
+    assert count_artifacts(found["filled"]) == {}
+    assert found["filled"].cache_lookups.query("action == 'load'")["outcome"].tolist() == ["failed"]
+    assert list_rules(found["filled"]) == ["cache_failed"]
 
 
 def test_the_command_prints_the_same(starts, capsys):

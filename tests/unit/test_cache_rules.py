@@ -71,6 +71,34 @@ def test_a_key_that_was_seen_before_has_lost_its_entry():
     assert got.title == "1 miss in fx_graph cost 2.0 s: same key as before, but its entry was deleted or never saved"
 
 
+def loaded(key, **more):
+    return lookup("loaded", action="load", key=key, **more)
+
+
+def find_unused(*events):
+    return [each for each in diagnose_events(*events) if each.rule == "artifacts_unused"]
+
+
+def test_artifacts_of_which_none_was_used_are_one_finding():
+    rows = [loaded("a"), loaded("b", cache="aot_autograd"), missed("k1", SIZE, compile_id="0/0")]
+    (got,) = find_unused(*rows, lookup("saved", key="k1", taken_s=2.0))
+    assert (got.seconds_lost, got.count, got.details) == (2.0, 1, (SIZE,))
+    assert "coldstart" in got.suggestion
+    assert find_unused(*rows, lookup("hit", cache="aot_autograd", key="b")) == []
+    assert find_unused(*rows[:2]) == [], "nothing was compiled"
+
+
+def test_artifacts_that_come_after_the_compile_are_loaded_too_late():
+    (got,) = find_unused(missed("k1", compile_id="0/0"), loaded("k1"))
+    assert got.suggestion.startswith("Load the artifacts before the first compile")
+
+
+def test_each_process_uses_its_own_artifacts():
+    rows = [event for pid in (1, 2) for event in (loaded("a", pid=pid), missed("k", SIZE, pid=pid, compile_id="0/0"))]
+    (got,) = find_unused(*rows, lookup("hit", key="a", pid=1))
+    assert got.count == 1
+
+
 def test_a_bypass_says_what_is_expected_and_what_can_be_changed():
     (got,) = diagnose_events(lookup("bypass", cache="aot_autograd", reason="FX graph cache is not enabled", **FORWARD))
     assert got.suggestion.startswith("Set torch._inductor.config.fx_graph_cache = True")

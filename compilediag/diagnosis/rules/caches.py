@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...errors import CompilediagError
 from ...events import CacheLookup, Compile, Rows, SourceStatus
@@ -194,7 +195,27 @@ _BYPASSED = Rule(
 _FAILED = Rule(
     "cache_failed", title="{cache} failed {times}: {reason}", action="{advice}", ceiling="medium", docs="trouble"
 )
-RULES = (_SETTINGS_DIFFER, _ENTRY_GONE, _BYPASSED, _FAILED)
+_UNUSED = Rule(
+    "artifacts_unused",
+    title="{graphs}{cost}, although {artifacts} of load_cache_artifacts had been loaded: none was used",
+    action="{advice}",
+    is_counted=False,
+    docs="trouble",
+)
+RULES = (_SETTINGS_DIFFER, _ENTRY_GONE, _BYPASSED, _FAILED, _UNUSED)
+LOAD_EARLIER = (
+    "Load the artifacts before the first compile, after TORCHINDUCTOR_CACHE_DIR is set, and keep the folder: torch "
+    "writes them into it."
+)
+SAVE_SAME = (
+    "Save the artifacts where the build of torch, the device, the settings, the code and the shapes of the inputs are "
+    'the same. Record that process too (detail="full"): `compilediag coldstart SAVED.cdiag THIS.cdiag` names the first '
+    "difference."
+)
+SAVE_AGAIN = (
+    "Save the artifacts again with this build of torch (torch.compiler.save_cache_artifacts()), and check that the "
+    "whole file was copied."
+)
 
 #: Caches of generated code. Whether such code is compiled has findings of its own: a skipped frame, a failed build.
 CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "triton_code", "triton_template"})
@@ -231,7 +252,56 @@ def find_cache_problems(evidence: Evidence) -> list[Finding]:
         *(_report_gone(cache, group, costs) for cache, group in gone.items()),
         *(_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass")),
         *(_report_failure(group) for group in _group_by_reason(rows, "failed")),
+        *_report_unused(rows, costs),
     ]
+
+
+class LoadedArtifacts(NamedTuple):
+    """The artifacts of one cache that `load_cache_artifacts` made its entries in one process: `unused` was found by no
+    lookup. `missed` are the lookups of that cache that found nothing.
+    """
+
+    cache: str
+    loaded: Sequence[CacheLookup]
+    unused: Sequence[CacheLookup]
+    missed: Sequence[CacheLookup]
+
+
+def list_loaded(rows: Iterable[CacheLookup]) -> list[LoadedArtifacts]:
+    """What was loaded and what of it was used, by process and cache."""
+    by_cache = group_by(rows, lambda row: (row.rank, row.pid, row.cache))
+    found = []
+    for (_, _, cache), group in by_cache.items():
+        # A profile that grew is several artifacts of one key.
+        loaded = [*{row.key: row for row in group if row.outcome == "loaded"}.values()]
+        hits = {row.key for row in group if row.outcome == "hit"}
+        # A process that compiles kernels does not say which tuning it found.
+        unused = [] if None in hits else [row for row in loaded if row.key not in hits]
+        if loaded and cache:
+            missed = [row for row in group if row.outcome in MISSES]
+            found.append(LoadedArtifacts(cache, loaded, unused, missed))
+    return found
+
+
+def _report_unused(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -> list[Finding]:
+    """Graphs that were compiled in processes that had loaded artifacts of graphs, and used none of them."""
+    graphs = [found for found in list_loaded(rows) if found.cache in NAMES]
+    by_process = group_by(graphs, lambda found: (found.loaded[0].rank, found.loaded[0].pid)).values()
+    useless = [found for group in by_process if all(len(f.unused) == len(f.loaded) for f in group) for found in group]
+    missed = [row for found in useless for row in found.missed]
+    if not missed:
+        return []
+    keys = {row.key for found in useless for row in found.loaded}
+    lost = _sum_costs(missed, costs)
+    facts = {
+        "graphs": f"{format_amount(len({row.compile_key for row in missed}), 'compile')} found no graph in a cache",
+        "cost": f" and cost {format_seconds(lost)}" if lost else "",
+        "artifacts": format_amount(len(keys), "artifact"),
+        "advice": LOAD_EARLIER if any(row.key in keys for row in missed) else SAVE_SAME,
+    }
+    differences = list(dict.fromkeys(text for row in missed for text in row.key_diff or ()))
+    details = tuple(format_line(text, 200) for text in differences[:64])
+    return [report(_UNUSED, missed, facts, seconds_lost=lost, details=details)]
 
 
 def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -> float:
@@ -316,7 +386,7 @@ def _report_failure(rows: list[CacheLookup]) -> Finding:
     facts = {
         "cache": f"{_name(rows[0].cache)}{' (remote)' if is_remote else ''}",
         "reason": why or "no reason given",
-        "advice": _REMOTE if is_remote else _LOCAL,
+        "advice": SAVE_AGAIN if rows[0].action == "load" else _REMOTE if is_remote else _LOCAL,
     }
     waited = sum_seconds(row.duration_s for row in rows)
     return report(_FAILED, rows, facts, seconds_lost=waited, details=(why,) if why else ())

@@ -232,6 +232,7 @@ class GuardedCache(CacheSource):
 
 
 DISABLED = "fx_graph_cache_disabled"
+NOT_READ = "the artifacts cannot be read: torch logged why"
 
 
 class FxGraphCache(GuardedCache):
@@ -335,6 +336,22 @@ class FxGraphCache(GuardedCache):
             write.trouble = make_trouble(error)
         self.emit(make_store_row, write, "write", "written")
 
+    # Artifacts of all caches, which the program loads at once
+
+    @hook(torch_api.ARTIFACTS_READ, optional=True)
+    def _artifacts_read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch logs that it cannot read them, and goes on."""
+        if result is None:
+            self.emit_lookup(None, "local", "load", "failed", error, reason=NOT_READ)
+
+    @hook(torch_api.ARTIFACTS_LOADED, optional=True)
+    def _artifacts_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        if error is not None:
+            self.emit_lookup(None, "local", "load", "failed", error)
+        else:
+            artifacts = torch_api.list_artifacts(call_argument(args, kwargs, 0, "artifacts"))
+            self.emit(_make_loaded_rows, clock.now_ns(), self.context.current_columns(), artifacts)
+
     # What is only announced
 
     @hook(INSTANT_EVENT)
@@ -346,6 +363,11 @@ class FxGraphCache(GuardedCache):
             if lookup is not None:
                 reason = torch_api.why_disabled()
                 self.emit(_make_disabled_row, lookup, self.context.frames.get(key or "", {}), reason)
+
+
+def _make_loaded_rows(time_ns: int, owner: Mapping[str, Any], artifacts: list[tuple[str, str, int]]) -> Made:
+    common: dict[str, Any] = {"time_ns": time_ns, "tier": "local", "action": "load", "outcome": "loaded", **owner}
+    return [CacheLookup(cache=cache, key=key, bytes=size, **common) for cache, key, size in artifacts]
 
 
 def _make_disabled_row(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:

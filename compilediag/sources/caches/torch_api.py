@@ -26,6 +26,7 @@ AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache"
 AUTOGRAD_RESULT = "torch._functorch._aot_autograd.aot_autograd_result"
 REMOTE_CACHE = "torch._inductor.remote_cache"
 BUNDLER = "torch._inductor.triton_bundler"
+ARTIFACTS = "torch.compiler._cache"
 
 #: The class method with which both caches search the entries of a key.
 ENTRIES_SEARCHED = HookPoint(CODECACHE, "GuardedCache.find_guarded_entry")
@@ -74,6 +75,9 @@ BUNDLE_COLLECTED, BUNDLE_READ, LAUNCHERS_LOADED = hook_points(
     BUNDLER, "TritonBundler", "collect", "read_and_emit", "load_autotuners"
 )
 
+#: `torch.compiler.load_cache_artifacts` unpacks them, and makes each an entry of its cache.
+ARTIFACTS_READ, ARTIFACTS_LOADED = hook_points(ARTIFACTS, "CacheArtifactManager", "deserialize", "populate_caches")
+
 CACHE_LOGGER = TorchName(CODECACHE, "log")
 #: What `clear_caches` clears, by calling `cache_clear`; `fresh_cache` calls it at both of its ends.
 REGISTERED_CACHES = TorchName("torch._inductor.utils", "_registered_caches")
@@ -110,6 +114,7 @@ _READ = (
     *fields(BUNDLER, "TritonBundle", "kernel_artifacts", "static_autotuners"),
     *fields(BUNDLER, "TritonBundlerMetadata", "cached_kernel_names"),
     *fields(REMOTE_CACHE, "RedisRemoteCacheBackend", "_redis"),
+    *fields(ARTIFACTS, "CacheArtifact", "key", "content"),
     *fields(CODECACHE, "CppCodeCache", "cache"),
     *fields(CODECACHE, "CUTLASSCodeCache", "cache"),
     *fields(CODECACHE, "PyCodeCache", "modules_no_attr"),
@@ -143,6 +148,7 @@ declare_parameters(
         REDIS_CREATED: "self",
         BUNDLE_READ: "bundle",
         LAUNCHERS_LOADED: "cls static_autotuners",
+        ARTIFACTS_LOADED: "artifacts",
         MODULE_LOADED: "cls key path linemap attrs",
         LIBRARY_LOADED: "cls",
         CUDA_COMPILED: "cls",
@@ -309,6 +315,22 @@ def written_kernels(bundle: Any, metadata: Any) -> list[Any]:
             names[written] -= 1
             found.append(kernel)
     return found
+
+
+# Artifacts
+
+#: Types of artifacts -> caches, where the names differ.
+ARTIFACT_CACHES = {"inductor": "fx_graph", "precompile": "dynamo_code"}
+
+
+def list_artifacts(artifacts: Mapping[str, list[Any]]) -> list[tuple[str, str, int]]:
+    """The cache, key and bytes of each artifact. Look-ups of a tuned kernel name its file alone, without the folder."""
+    shorten = {"autotune": os.path.basename}
+    return [
+        (ARTIFACT_CACHES.get(kind, kind), shorten.get(kind, str)(one.key), len(one.content))
+        for kind, found in artifacts.items()
+        for one in found
+    ]
 
 
 # Parts of keys

@@ -371,7 +371,7 @@ class CacheSource(Source):
 
     def emit_lookup(
         self,
-        cache: str,
+        cache: str | None,
         tier: str | None,
         action: str,
         outcome: str,
@@ -380,7 +380,8 @@ class CacheSource(Source):
         **columns: Any,
     ) -> None:
         """Hand over a row, by default of now and of the compile that runs in this thread. `error`: why it failed."""
-        row = {"time_ns": clock.now_ns(), "cache": cache, "tier": tier, "action": action, "outcome": outcome}
+        row: dict[str, Any] = {"time_ns": clock.now_ns(), "cache": cache, "tier": tier}
+        row |= {"action": action, "outcome": outcome}
         row |= self.context.current_columns() if owner is None else owner
         self.emit(_make_row, row | columns | error_columns(error, MAX_REASON))
 
