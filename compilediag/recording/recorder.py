@@ -1,7 +1,7 @@
 """The recorder: hooks append to a deque, and one thread writes batches to the session's file.
 
 A hook hands over a function and its arguments, not an event: whatever can wait is computed in the writer's thread. An
-event is in the file `INTERVAL_S` after it was handed over, and `LONGEST_S` after it at the latest; a killed process
+event is in the file at most `LONGEST_S` after it was handed over, mostly `INTERVAL_S`; a killed process
 loses no more than that.
 After a fork the child continues in the same file, with a connection and a thread of its own.
 
@@ -35,9 +35,11 @@ from . import listeners
 from .listeners import Listener, Turn
 from .steps import ProgramSteps
 
-#: Seconds between two batches. After a batch the thread rests `REST` times as long as that took: it is a few ms, of
-#: which most do not depend on the number of events, so while much happens larger batches are written less often.
-INTERVAL_S, LONGEST_S, REST = 0.25, 1.0, 100
+#: Seconds until the next batch, and until the next one after a batch that something was written in, unless somebody in
+#: this process follows the recording. A batch takes some ms, of which most do not depend on the number of events.
+INTERVAL_S, LONGEST_S = 0.25, 1.0
+#: Seconds that somebody who has asked for news follows the recording.
+FOLLOWED_S = 2.0
 #: Seconds that the end of a counter waits for the thread.
 RELEASE_S = 1.0
 #: At most so many hand-overs are one batch.
@@ -82,7 +84,8 @@ class Recorder:
         self.listeners: list[Listener] = []
         self.states = SourceStates(self._list_statuses)
         self.cpu_ns = 0
-        self._rest_s = INTERVAL_S
+        self._has_written = False
+        self._followed_until = 0.0
         self._writer = SessionWriter(path, meta, lost)
         self._quota = TextQuota(int(max_payload_mb * 2**20))
         self._cells = CellNames()
@@ -148,6 +151,10 @@ class Recorder:
     def find_step(self, time_ns: int) -> int | None:
         """The program's step that ran at this time."""
         return self.steps.find(time_ns)
+
+    def follow(self) -> None:
+        """Somebody in this process looks for news: batches stay `INTERVAL_S` apart for a while."""
+        self._followed_until = time.monotonic() + FOLLOWED_S
 
     def release(self, counter: Counter) -> None:
         """Ask `counter` for the last time, once no other thread asks it any more."""
@@ -266,7 +273,8 @@ class Recorder:
     def _take_turn(self, wake: threading.Event) -> None:
         """Wait for the next batch and write it, for all that wait for it."""
         # Listeners have a turn with every batch.
-        wake.wait(INTERVAL_S if self._list_listeners() else self._rest_s)
+        is_followed = self._list_listeners() or time.monotonic() < self._followed_until
+        wake.wait(INTERVAL_S if is_followed or not self._has_written else LONGEST_S)
         wake.clear()
         with self._lock:
             if wake is not self._wake or self.is_ended:
@@ -312,6 +320,7 @@ class Recorder:
         if self.is_ended:
             return
         begin = time.thread_time_ns()
+        self._has_written = False
         if self._writer.lost is not None and not self._list_listeners():
             self._drop_waiting()
         else:
@@ -322,9 +331,7 @@ class Recorder:
                 self._write(*self._take(BATCH), final=False)
             self._write(*self._take(count), final)
         self._keep_unwritten(final)
-        took_ns = time.thread_time_ns() - begin
-        self.cpu_ns += took_ns
-        self._rest_s = min(LONGEST_S, max(INTERVAL_S, REST * took_ns / 1e9))
+        self.cpu_ns += time.thread_time_ns() - begin
 
     def _write(self, events: list[Event], texts: list[tuple[str, str]], final: bool) -> None:
         events += self._shield([], self.states.find_changed, final)
@@ -338,6 +345,7 @@ class Recorder:
         self._beats += 1
         if not events and progress is None and not self._writer.waiting:
             return
+        self._has_written = True
         failed = self._shield(None, self._send, events, texts, progress, feed=self._writer)
         if failed is None:
             failed = [(len(events), RuntimeError(self._writer.problem))]

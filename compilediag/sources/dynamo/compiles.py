@@ -32,7 +32,7 @@ from ..hooks.source import Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .loops import find_unrolled_loop
+from .loops import MIN_ITERATIONS, find_unrolled_loop
 from .stack_frames import add_call_stack, callers_of_compile, frames_outside
 from .torch_api import compiles_frame, get_setting, has_own_limit, is_conversion
 
@@ -351,7 +351,7 @@ class Phases(Source):
     def _read_graph(self, frame: dict[str, Any]) -> None:
         """The graph that goes to the backend: what repeats in it is found out in the writer's thread."""
         graph = torch_api.compiling_graph()
-        if graph is not None:
+        if graph is not None and len(graph.nodes) >= MIN_NODES:
             self.emit(_add_repeated, frame, torch_api.read_module_ops(graph), torch_api.read_traced_ops(graph))
 
     def _read_frame(self, key: str | None) -> dict[str, Any]:
@@ -428,6 +428,8 @@ class DynamicDecisions(Source):
 #: So many identical blocks are worth a note, if each has so many calls.
 MIN_BLOCKS = 3
 MIN_OPS = 4
+#: In a graph with fewer nodes nothing repeats that often, neither blocks nor a loop.
+MIN_NODES = min(MIN_BLOCKS * MIN_OPS, MIN_ITERATIONS)
 
 
 def find_repeated_blocks(ops: Iterable[torch_api.ModuleOp]) -> dict[str, Any] | None:
