@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -95,10 +95,11 @@ def main() -> None:
         return [score(program, source, options, before, by_hand) for source in sources]
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for row in pool.map(score_all, (program for program in programs if program.name in (options.names or names))):
+        chosen = (program for program in programs if program.name in (options.names or names))
+        for done in as_completed([pool.submit(score_all, program) for program in chosen]):
+            row = done.result()
             scores += row
-            first = row[0]
-            cells = [first.program, *map(write_figures, (first.before, first.by_hand)), *map(write_score, row)]
+            cells = [row[0].program, *map(write_figures, (row[0].before, row[0].by_hand)), *map(write_score, row)]
             print(f"| {' | '.join(cells)} |", flush=True)
             if options.json:
                 options.json.write_text(json.dumps([asdict(score) for score in scores], indent=1))
