@@ -41,8 +41,8 @@ class Figures:
     def reaches(self, hand: Self) -> bool:
         """True if this does at least what the change by hand does, with the same result.
 
-        Half of its operations at least must be in graphs: a program that is not compiled any more has no compiles
-        either. Twice as many are a loop that is still unrolled.
+        A graph must have half as many operations at least: a program that is hardly compiled any more has few compiles
+        too. Twice as many in all graphs are a loop that is still unrolled.
         """
         return (
             self.exit_code == 0
@@ -50,7 +50,8 @@ class Figures:
             and self.compiles <= hand.compiles
             and self.graph_breaks <= hand.graph_breaks
             and self.refused <= hand.refused
-            and hand.operations / 2 <= self.operations <= 2 * hand.operations
+            and self.operations * hand.compiles * 2 >= hand.operations * max(self.compiles, 1)
+            and self.operations <= 2 * hand.operations
         )
 
     def is_worse_than(self, before: Self) -> bool:
