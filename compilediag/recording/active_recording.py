@@ -442,11 +442,11 @@ def _open_data(recorder: Recorder, meta: dict[str, Any]) -> RecordedData:
     """The data of the file; of an empty session in memory if there is no file that can be written and read."""
     try:
         if recorder.lost is None:
-            return RecordedData(recorder.path, recorder.flush, follow=recorder.follow)
+            return RecordedData(recorder.path, recorder.flush)
     except (OSError, sqlite3.Error, CompilediagError) as error:
         pass_on(error)
         recorder.lose(f"{recorder.path} can't be read: {error}")
-    return RecordedData(recorder.path, recorder.flush, Store.create_in_memory(recorder.path, meta), recorder.follow)
+    return RecordedData(recorder.path, recorder.flush, Store.create_in_memory(recorder.path, meta))
 
 
 def _abandon(recorder: Recorder | None, taken: Taken, made: Path | None) -> None:

@@ -35,11 +35,9 @@ from . import listeners
 from .listeners import Listener, Turn
 from .steps import ProgramSteps
 
-#: Seconds until the next batch, and until the next one after a batch that something was written in, unless somebody in
-#: this process follows the recording. A batch takes some ms, of which most do not depend on the number of events.
+#: Seconds until the next batch, and until the next one after a batch that something was written in. A batch takes some
+#: ms, of which most do not depend on the number of events. Who reads in this process asks for a batch, see `flush`.
 INTERVAL_S, LONGEST_S = 0.25, 1.0
-#: Seconds that somebody who has asked for news follows the recording.
-FOLLOWED_S = 2.0
 #: Seconds that the end of a counter waits for the thread.
 RELEASE_S = 1.0
 #: At most so many hand-overs are one batch.
@@ -85,7 +83,6 @@ class Recorder:
         self.states = SourceStates(self._list_statuses)
         self.cpu_ns = 0
         self._has_written = False
-        self._followed_until = 0.0
         self._writer = SessionWriter(path, meta, lost)
         self._quota = TextQuota(int(max_payload_mb * 2**20))
         self._cells = CellNames()
@@ -151,10 +148,6 @@ class Recorder:
     def find_step(self, time_ns: int) -> int | None:
         """The program's step that ran at this time."""
         return self.steps.find(time_ns)
-
-    def follow(self) -> None:
-        """Somebody in this process looks for news: batches stay `INTERVAL_S` apart for a while."""
-        self._followed_until = time.monotonic() + FOLLOWED_S
 
     def release(self, counter: Counter) -> None:
         """Ask `counter` for the last time, once no other thread asks it any more."""
@@ -273,8 +266,7 @@ class Recorder:
     def _take_turn(self, wake: threading.Event) -> None:
         """Wait for the next batch and write it, for all that wait for it."""
         # Listeners have a turn with every batch.
-        is_followed = self._list_listeners() or time.monotonic() < self._followed_until
-        wake.wait(INTERVAL_S if is_followed or not self._has_written else LONGEST_S)
+        wake.wait(INTERVAL_S if self._list_listeners() or not self._has_written else LONGEST_S)
         wake.clear()
         with self._lock:
             if wake is not self._wake or self.is_ended:

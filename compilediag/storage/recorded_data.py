@@ -34,14 +34,13 @@ Flush = Callable[[bool], Unwritten | None]
 class RecordedData(SessionData):
     """The data of a session that this process records, and of one that it has recorded.
 
-    `store` is read instead of the file, if the file can't be read. `follow` is called when somebody looks for news.
+    `store` is read instead of the file, if the file can't be read.
     """
 
     is_ours = True
 
-    def __init__(self, path: Path, flush: Flush, store: Store | None = None, follow: Callable[[], None] = lambda: None):
+    def __init__(self, path: Path, flush: Flush, store: Store | None = None):
         super().__init__(path, store)
-        self._follow = follow
         self._application_id = self.store.application_id
         self._flush: Flush | None = flush
         self._last_states: Sequence[SourceStatus] = ()
@@ -76,10 +75,6 @@ class RecordedData(SessionData):
         if self._not_added is not None:
             with ignore(Exception):
                 self.keep_in_memory(*self._not_added)
-
-    def news(self, after: int) -> tuple[int, set[str]]:
-        self._follow()
-        return super().news(after)
 
     def end_warmup(self, on_compile: str) -> None:
         """What compiles from here on is an incident; see `Session.end_warmup`."""

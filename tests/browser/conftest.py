@@ -116,7 +116,7 @@ class Recorded:
             "stopped_ns": None,
         }
         self.recorder = Recorder(path, meta).begin()
-        self.session = Session(RecordedData(path, self.recorder.flush, follow=self.recorder.follow))
+        self.session = Session(RecordedData(path, self.recorder.flush))
         self.model = ViewModel(self.session.data)
         self.feed = Feed()
         self.clock = BEGIN_NS

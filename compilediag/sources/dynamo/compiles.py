@@ -215,6 +215,8 @@ FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
 BACKEND = "backend_compile"
 _ENTERING = (FRAME, BACKWARD)
+#: Phases at whose start something is read.
+_NOTED = frozenset({FRAME, BACKWARD, BACKEND})
 #: Name, parent, depth, start and end in ns, compile id as torch announces it, compile key.
 EndedPhase = tuple[str, str | None, int, int, int, str | None, str | None]
 #: Attempts whose functions are remembered, for the backwards that come later.
@@ -224,12 +226,13 @@ MAX_FRAMES = 10_000
 class CompilingThread:
     """What one thread compiles: the phases that it is in, and the frames, nested where compiles are."""
 
-    __slots__ = ("compile_id", "compile_key", "frames", "keys", "stack")
+    __slots__ = ("compile_key", "frames", "keys", "metadata", "stack")
 
     def __init__(self) -> None:
         self.stack: list[tuple[str, int]] = []
         self.frames: list[tuple[int, dict[str, Any]]] = []
-        self.compile_id: str | None = None
+        #: What torch says of the phase that started last.
+        self.metadata: Mapping[str, Any] = {}
         self.compile_key: str | None = None
         #: Keys of the attempts that began here, by the text of their id.
         self.keys: dict[str | None, str | None] = {}
@@ -258,7 +261,7 @@ class CompilingThread:
         frame = frames[-1][1] if frames else {}
         return {
             **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
-            "compile_id": clean_compile_id(self.compile_id),
+            "compile_id": clean_compile_id(self.metadata.get("compile_id")),
             "compile_key": self.compile_key,
             "phases": [name for name, _ in stack],
             "started_ns": stack[0][1] if stack else None,
@@ -273,7 +276,9 @@ class Phases(Source):
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._keys = self.context.keys
+        self._keys, self._is_full = self.context.keys, detail == "full"
+        #: Thread -> what it compiles; the recorder's.
+        self._threads: dict[int, CompilingThread] = recorder.progress  # type: ignore[assignment]
         #: Phases that have ended since the last batch, of all threads in one order, which is that of torch's log.
         self._ended: deque[EndedPhase] = deque()
 
@@ -304,17 +309,17 @@ class Phases(Source):
 
     @hook(torch_api.EVENT_START)
     def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        name, time_ns, metadata = args[1], clock.convert(args[2]), args[3]
-        progress, thread = self.recorder.progress, get_ident()
-        running = progress.get(thread)
-        if not isinstance(running, CompilingThread):
-            running = progress[thread] = CompilingThread()
-        running.compile_id = metadata.get("compile_id")
-        if name in _ENTERING or name.startswith(ATTEMPT_PREFIX):
+        name, time_ns = args[1], clock.convert(args[2])
+        running = self._threads.get(get_ident()) or self._add_thread()
+        running.metadata = args[3]
+        if name in _NOTED or name.startswith(ATTEMPT_PREFIX):
             self._enter(running, name)
-        elif name == BACKEND and running.frames:
-            self._read_graph(running.frames[-1][1])
         running.stack.append((name, time_ns))
+
+    def _add_thread(self) -> CompilingThread:
+        """A compile starts in this thread."""
+        running = self._threads[get_ident()] = CompilingThread()
+        return running
 
     def _enter(self, running: CompilingThread, name: str) -> None:
         if name in _ENTERING:
@@ -325,28 +330,36 @@ class Phases(Source):
         elif name == BACKWARD:
             known = self.context.frames.get(running.compile_key or "", {})
             running.enter({**known, "trigger": "lazy_backward"})
-        elif running.frames:
+        elif not running.frames:
+            pass
+        elif name == BACKEND:
+            self._read_graph(running.frames[-1][1])
+        else:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
 
     @hook(torch_api.EVENT_END)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, end_ns = args[1], args[2]
-        progress, thread = self.recorder.progress, get_ident()
-        running = progress.get(thread)
-        if not isinstance(running, CompilingThread) or (start_ns := running.end(name)) is None:
+        running = self._threads.get(get_ident())
+        if running is None or (start_ns := running.end(name)) is None:
             return
-        stack, is_full = running.stack, self.detail == "full"
-        if not 0 <= end_ns - start_ns < FLOOR_NS or is_full:
-            end_ns = clock.convert(end_ns)  # Not of a short phase: in `lean`, most are short.
-        if is_phase_kept(name, end_ns - start_ns, is_full):
-            parent, compile_id = stack[-1][0] if stack else None, args[3].get("compile_id")
-            key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
-            if len(self._ended) < MAX_WAITING:
-                self._ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
-            else:
-                self.dropped += 1
-        if not stack:
-            progress.pop(thread, None)
+        if not running.stack:
+            self._threads.pop(get_ident(), None)
+        # In `lean`, most are short.
+        if self._is_full or not 0 <= end_ns - start_ns < FLOOR_NS:
+            self._keep(running, name, start_ns, clock.convert(end_ns), args[3].get("compile_id"))
+
+    def _keep(self, running: CompilingThread, name: str, start_ns: int, end_ns: int, compile_id: str | None) -> None:
+        """A phase has ended that may become a row."""
+        if not is_phase_kept(name, end_ns - start_ns, self._is_full):
+            return
+        if len(self._ended) >= MAX_WAITING:
+            self.dropped += 1
+            return
+        stack = running.stack
+        key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
+        parent = stack[-1][0] if stack else None
+        self._ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
 
     def _read_graph(self, frame: dict[str, Any]) -> None:
         """The graph that goes to the backend: what repeats in it is found out in the writer's thread."""
