@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.program_server import ProgramServer
+from tests.program_server import SOCKET, ProgramServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -334,10 +334,20 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture(scope="session")
 def program_server() -> Iterator[ProgramServer]:
-    """`program_server.run(...)`: as `python(...)`, but in a fork of a process that has imported torch."""
+    """`program_server.run(...)`: as `python(...)`, but in a fork of a process that has imported torch.
+
+    Interpreters that compilediag starts for trials are forks as well, unless the test asks for `fresh_interpreters`.
+    """
     server = ProgramServer()
+    server.begin()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def fresh_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each interpreter that compilediag starts imports torch itself."""
+    monkeypatch.delenv(SOCKET, raising=False)
 
 
 @pytest.fixture

@@ -2,6 +2,10 @@
 
 A program runs as `python ARGUMENTS` runs it, from an empty `__main__` to the end of the interpreter. A test of how a
 process begins (what it imports, or which variables torch reads then) needs a process of its own.
+
+`FORKED` are modules that compilediag itself starts in fresh interpreters. While a server runs, such an interpreter asks
+it for a fork when it starts, and stands for the fork from then on: it passes signals on, and ends as the fork does.
+Where it has other variables than torch read in the server, it stays what it is.
 """
 
 from __future__ import annotations
@@ -11,21 +15,28 @@ import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-#: Variables that torch reads when it is imported.
-READ_AT_IMPORT = ("TORCH_TRACE", "TORCH_LOGS", "TORCH_COMPILE_DEBUG")
+#: The variable that names the socket of the server.
+SOCKET = "COMPILEDIAG_TEST_SERVER"
+FORKED = ("compilediag.cli.try_process", "compilediag.frontends.cell_process")
+#: How variables begin that Python, torch and its libraries read when they start; and those that they read at each use.
+_READ_AT_START = ("TORCH", "PYTORCH", "PYTHON", "TRITON", "OMP", "MKL", "KMP", "CUDA", "LD_")
+_READ_LATER = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONHASHSEED", "PYTHONUNBUFFERED")
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
 class ProgramServer:
-    """Runs one program at a time, and starts others beside it; the process is started for the first one."""
+    """Runs programs; the process is started for the first one."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,7 +66,7 @@ class ProgramServer:
             given.seek(0)
             streams = out.fileno() if stdout is None else stdout, err.fileno() if stderr is None else stderr
             try:
-                code = self._ask(b"run", command, cwd, env, (given.fileno(), *streams), timeout)
+                code = self._ask("run", command, cwd, env, (given.fileno(), *streams), timeout)
             except TimeoutError:
                 self.stop()
                 raise subprocess.TimeoutExpired(command, timeout, _read(out), _read(err)) from None
@@ -66,53 +77,56 @@ class ProgramServer:
         """Start `python ARGS` in a fork that writes to a file descriptor; its process id. Nobody waits for its end."""
         with open(os.devnull, "r+") as nothing:
             streams = nothing.fileno(), stdout, nothing.fileno()
-            pid = self._ask(b"start", list(map(str, args)), None, env, streams, timeout=600)
+            pid = self._ask("start", list(map(str, args)), None, env, streams, timeout=600)
         assert pid is not None, "the server has ended"
         return pid
 
     def _ask(
         self,
-        what: bytes,
+        what: str,
         command: list[str],
         cwd: str | Path | None,
         env: dict[str, str] | None,
         streams: tuple[int, int, int],
         timeout: float,
     ) -> int | None:
+        self.begin()
         environment = {**os.environ, **(env or {})}
-        assert not any(environment.get(name) != os.environ.get(name) for name in READ_AT_IMPORT)
-        with tempfile.TemporaryFile("w+") as request:
-            json.dump({"args": command, "cwd": str(cwd or os.getcwd()), "env": environment}, request)
-            request.flush()
-            request.seek(0)
-            connection = self._connect()
-            socket.send_fds(connection, [what], [*streams, request.fileno()])
+        assert not _begins_differently(environment, os.environ)
+        with _connect(os.environ[SOCKET]) as connection:
+            _send(connection, what, command, str(cwd or os.getcwd()), environment, streams)
             connection.settimeout(timeout)
             answer = connection.recv(100)
         return int(answer) if answer else None
 
-    def _connect(self) -> socket.socket:
-        if self._process is None:
-            self._connection, other = socket.socketpair()
-            with other:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.program_server", str(other.fileno())],
-                    pass_fds=[other.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    start_new_session=True,
-                    cwd=Path(__file__).resolve().parents[1],
-                    env={**os.environ, "PYTHONUNBUFFERED": ""},  # A fork keeps the streams of the server.
-                )
-        return self._connection
+    def begin(self) -> None:
+        """Start the process, unless it runs."""
+        if self._process is not None:
+            return
+        path = os.path.join(tempfile.mkdtemp(prefix="compilediag-server-"), "socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.program_server", str(listener.fileno())],
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd=Path(__file__).resolve().parents[1],
+                env={**os.environ, "PYTHONUNBUFFERED": ""},  # A fork keeps the streams of the server.
+            )
+        os.environ[SOCKET] = path
 
     def stop(self) -> None:
         """End the process and whatever it runs."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-            self._connection.close()
             self._process = None
+            path = Path(os.environ.pop(SOCKET))
+            path.unlink()
+            path.parent.rmdir()
 
 
 def _read(file: Any) -> str:
@@ -120,24 +134,113 @@ def _read(file: Any) -> str:
     return file.read()
 
 
-def serve(connection: socket.socket) -> tuple[list[int], Any]:
-    """Fork for each request. Returns in each of the children, with its files and what it shall run."""
+def _begins_differently(environment: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether an interpreter, or torch, would start in another way. "0" is what torch does without a variable."""
+    names = {name for name in {*environment, *other} if name.startswith(_READ_AT_START)}.difference(_READ_LATER)
+    return any((environment.get(name) or "0") != (other.get(name) or "0") for name in names)
+
+
+def _connect(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    return connection
+
+
+def _send(
+    connection: socket.socket,
+    what: str,
+    command: list[str],
+    folder: str,
+    environment: Mapping[str, str],
+    streams: tuple[int, int, int],
+) -> None:
+    with tempfile.TemporaryFile("w+") as request:
+        asked = {"what": what, "args": command, "cwd": folder, "env": {**environment}, "python": sys.executable}
+        json.dump(asked, request)
+        request.flush()
+        request.seek(0)
+        socket.send_fds(connection, [b"!"], [*streams, request.fileno()])
+
+
+def stand_for_fork() -> None:
+    """If this interpreter shall run one of FORKED: let the server run it, and end as that ends."""
+    command = sys.orig_argv[1:]
+    if command[0] != "-m" or command[1] not in FORKED:
+        return
+    try:
+        connection = _connect(os.environ[SOCKET])
+    except OSError:
+        return
+    what = "lead" if os.getsid(0) == os.getpid() else "fork"
+    _send(connection, what, command, os.getcwd(), os.environ, (0, 1, 2))
+    if connection.recv(1) == b"n":
+        return
+    for number in _PASSED_ON:
+        signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
+    code = int(connection.recv(100) or -signal.SIGKILL)
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if code != -signal.SIGKILL else None
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def serve(listener: socket.socket) -> tuple[list[int], Any]:
+    """Fork twice for each request: for who waits for the program, and for the program.
+
+    Returns in each of the programs, with its files and what it shall run.
+    """
     while True:
-        what, files, *_ = socket.recv_fds(connection, 10, 4)
-        if not what:
-            os._exit(0)
-        child = os.fork()
-        if not child:
-            connection.close()
-            with os.fdopen(files[3]) as request:
-                return files[:3], json.load(request)
-        for file in files:
-            os.close(file)
-        answer = child if what == b"start" else os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        connection.sendall(str(answer).encode())
+        connection, _ = listener.accept()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
-                pass  # One that was started has ended.
+                pass
+        if os.fork():
+            connection.close()
+            continue
+        listener.close()
+        _, files, *_ = socket.recv_fds(connection, 1, 4)
+        if len(files) < 4:
+            os._exit(0)
+        with os.fdopen(files.pop()) as request:
+            asked = json.load(request)
+        if asked["what"] in ("fork", "lead"):
+            differs = asked["python"] != sys.executable or _begins_differently(asked["env"], os.environ)
+            connection.sendall(b"n" if differs else b"y")
+            if differs:
+                os._exit(0)
+        program = os.fork()
+        if not program:
+            connection.close()
+            if asked["what"] == "lead":
+                os.setsid()
+            return files, asked
+        for file in files:
+            os.close(file)
+        if asked["what"] == "start":
+            connection.sendall(str(program).encode())
+            os._exit(0)
+        _wait(connection, program)
+
+
+def _wait(connection: socket.socket, program: int) -> NoReturn:
+    """Pass signals on to a program, and its exit code back. It is ended when nobody asks for it any more."""
+    ended = os.pidfd_open(program)
+    while ended not in (ready := select.select([ended, connection], [], [])[0]):
+        assert ready
+        number = connection.recv(1)
+        with contextlib.suppress(ProcessLookupError):
+            (os.kill if number else _kill)(program, number[0] if number else signal.SIGKILL)
+        if not number:
+            break
+    code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.sendall(str(code).encode())
+    os._exit(0)
+
+
+def _kill(program: int, number: int) -> None:
+    """End a program, with its group if it leads one."""
+    (os.killpg if os.getpgid(program) == program else os.kill)(program, number)
 
 
 def become(files: list[int], environment: dict[str, str], folder: str) -> None:
@@ -163,7 +266,7 @@ if __name__ == "__main__":
     import functorch.compile  # noqa: F401
     import pandas  # noqa: F401
     import torch._dynamo.convert_frame
-    import torch._inductor.config  # noqa: F401
+    import torch._inductor.compile_fx  # noqa: F401
 
     gc.collect()
     gc.freeze()

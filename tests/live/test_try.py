@@ -132,7 +132,7 @@ def make_plan_of_edit(file, old, new, line, **replaced):
 
 
 @pytest.fixture
-def try_plan(tmp_path):
+def try_plan(tmp_path, program_server):
     """Tries a plan on a script in fresh processes, as the command does."""
 
     def run(path, plan, runs=1, timeout=None, process="compilediag.cli.try_process", **job):
@@ -144,7 +144,7 @@ def try_plan(tmp_path):
     return run
 
 
-def test_edits_are_made_in_the_process_and_lines_stay(try_plan, script):
+def test_edits_are_made_in_the_process_and_lines_stay(try_plan, script, fresh_interpreters):
     """The script and a module that it imports are edited."""
     model = script(EDITED, "model.py")
     path = script(EDITED + "import model\nprint(model.__file__, model.__spec__.origin)\n")
@@ -352,7 +352,7 @@ def test_a_wrong_use_is_one_line_and_runs_nothing(run_try, script, tmp_path, arg
     assert os.listdir(tmp_path) == ["train.py"]
 
 
-def test_an_interrupt_ends_the_process_of_the_script(script, tmp_path):
+def test_an_interrupt_ends_the_process_of_the_script(script, tmp_path, fresh_interpreters):
     path = script(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
     command = [sys.executable, "-m", "compilediag", "try", path]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
