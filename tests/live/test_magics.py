@@ -24,6 +24,9 @@ import torch
 def double(x):
     return x * 2
 """
+#: Trials are forks, but those of one test: they show that fresh interpreters do the same.
+pytestmark = pytest.mark.usefixtures("program_server")
+
 ACTIONS = ("on", "off", "try", "fix", "status", "plan", "findings", "explore", "report", "save")
 TWO_RECOMPILES = "for size in (2, 3, 4):\n    double(torch.ones(size))\n"
 
@@ -504,7 +507,7 @@ for factor in (2, 3, 4):
 """
 
 
-def test_a_setting_goes_to_the_cell_that_imports_torch(run_cell):
+def test_a_setting_goes_to_the_cell_that_imports_torch(fresh_interpreters, run_cell):
     run_cell("%load_ext compilediag")
     run_cell("import torch")
     importing = run_cell.number

@@ -64,7 +64,7 @@ def execute(name, **parameters):
 
 
 @pytest.fixture(scope="module")
-def executed():
+def executed(program_server):
     """The notebooks, executed with this checkout on the path. A failing cell raises an error."""
     return Executed()
 
@@ -132,13 +132,13 @@ def test_the_tutorial_proves_the_patch_that_it_applies(executed):
     assert [line for line in PROVEN if line not in applied.source.splitlines()] == []
 
 
-def test_the_script_of_the_tutorial_is_its_program_and_has_the_same_patch(python, tmp_path):
+def test_the_script_of_the_tutorial_is_its_program_and_has_the_same_patch(program_server, tmp_path):
     script = NOTEBOOKS / "tutorial.py"
     notebook = nbformat.read(NOTEBOOKS / "00_tutorial.ipynb", as_version=4)
     program = next(cell.source for cell in notebook.cells if cell.source.startswith("import time"))
     assert program in script.read_text()
     (tmp_path / "tutorial.py").write_text(script.read_text())
-    done = python("-m", "compilediag", "fix", "--fast", "--json", "tutorial.py", cwd=tmp_path, input="")
+    done = program_server.run("-m", "compilediag", "fix", "--fast", "--json", "tutorial.py", cwd=tmp_path, input="")
     found = json.loads(done.stdout)
     counts = [found["search"][run]["recompiles"] for run in ("before", "after")]
     assert counts == [4, 0], done.stderr
