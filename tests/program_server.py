@@ -3,7 +3,7 @@
 A program runs as `python ARGUMENTS` runs it, from an empty `__main__` to the end of the interpreter. A test of how a
 process begins (what it imports, or which variables torch reads then) needs a process of its own.
 
-`FORKED` are modules that compilediag itself starts in fresh interpreters. While a server runs, such an interpreter asks
+`FORKED` are modules that compilediag or Jupyter starts in fresh interpreters. While a server runs, such an interpreter asks
 it for a fork when it starts, and stands for the fork from then on: it passes signals on, and ends as the fork does.
 Where it has other variables than torch read in the server, it stays what it is.
 """
@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 #: The variable that names the socket of the server.
 SOCKET = "COMPILEDIAG_TEST_SERVER"
-FORKED = ("compilediag.cli.try_process", "compilediag.frontends.cell_process")
+FORKED = ("compilediag.cli.try_process", "compilediag.frontends.cell_process", "ipykernel_launcher")
 #: How variables begin that Python, torch and its libraries read when they start; and those that they read at each use.
 _READ_AT_START = ("TORCH", "PYTORCH", "PYTHON", "TRITON", "OMP", "MKL", "KMP", "CUDA", "LD_")
 _READ_LATER = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONHASHSEED", "PYTHONUNBUFFERED")
