@@ -159,7 +159,7 @@ def _folders(root: Path) -> dict[str, str]:
         "JUPYTER_RUNTIME_DIR": root / "runtime",
         "JUPYTERLAB_SETTINGS_DIR": root / "settings",
         "TORCHINDUCTOR_CACHE_DIR": root / "inductor",
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+        "PYTHONPATH": os.environ.get("PYTHONPATH") or str(ROOT),
     }
     return {name: str(folder) for name, folder in folders.items()}
 

@@ -34,7 +34,7 @@ PROVEN = ".cdiag-trial.is-good"
 
 
 @pytest.fixture(scope="module")
-def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(program_server: object, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     root = tmp_path_factory.mktemp("lab")
     with jupyter.run_lab(root) as lab:
         yield lab

@@ -174,7 +174,7 @@ COUNT_TEXT_PIXELS = """() => {
 
 
 @pytest.fixture(scope="module")
-def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(program_server: object, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     root = tmp_path_factory.mktemp("lab")
     with jupyter.run_lab(root) as lab:
         yield lab
