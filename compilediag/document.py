@@ -390,7 +390,7 @@ _REFERENCE = re.compile(r"\w:(?=//)|www(?=\.)|@(?=\w)|(?<=\\)#(?=\d)|\bGH-(?=\d)
 _DIGEST = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b", re.IGNORECASE)
 _SHORT = re.compile(r".{6}(?=.)")
 _NOTHING = "<!-- -->"
-_PAGE = re.compile(rf"({re.escape(BREAK_PAGE)}gb\d{{1,6}}\.html)(?!\S)")
+_PAGE = re.compile(rf"({re.escape(BREAK_PAGE)}gb\d{{1,6}}\.html)(?=\.?(?:\s|$))")
 _BAR = re.compile(r"(?<!\\)[|]")  # In a table, also within a code span, it would end a cell.
 _TICKS = re.compile(r"`+")
 _SPACES = re.compile(r"\s+")

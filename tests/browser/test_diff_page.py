@@ -7,8 +7,27 @@ import compilediag as cd
 from compilediag.events import Compile, Recompile
 from tests.browser.conftest import expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
+from tests.browser.test_timeline import SETTLED
 from tests.unit.log_builder import golden, string
 from tests.unit.session_builder import SECOND, saved
+
+#: Keeps what each canvas draws dimmed in its last painting in `window.dimmed`: "bar" and texts.
+WATCH_DIM = """
+  const own = CanvasRenderingContext2D.prototype;
+  const { fillRect, fillText, clearRect } = own;
+  window.dimmed = new Map();
+  own.clearRect = function (...args) {
+    window.dimmed.set(this.canvas, new Set());
+    return clearRect.apply(this, args);
+  };
+  own.fillRect = function (...args) {
+    if (this.globalAlpha < 1) window.dimmed.get(this.canvas)?.add("bar");
+    return fillRect.apply(this, args);
+  };
+  own.fillText = function (text, ...args) {
+    if (this.globalAlpha < 1) window.dimmed.get(this.canvas)?.add(text);
+    return fillText.call(this, text, ...args);
+  };"""
 
 
 @pytest.fixture
@@ -69,63 +88,76 @@ def test_it_is_read_in_any_width_and_light(page_of, scheme):
 
 @pytest.fixture
 def recompiled(tmp_path, new_page):
-    """The page of two sessions: `step` recompiles for `k` and for `n` at once in the first, not in the second."""
+    """The page of a function that recompiles for `k` in the first session and compiles once in the second."""
     at = {"function": "step", "file": "/home/me/train.py", "line": 10}
     begin = [Compile(time_ns=SECOND, compile_id="0/0", compile_key="k.0", duration_s=1.0, outcome="ok", **at)]
-    recompile = {"time_ns": 4 * SECOND, "compile_id": "0/1", "compile_key": "k.1", **at}
-    causes = [
-        Recompile(guard_source=name, guard_kind="value", expected="1", actual="2", **recompile) for name in ("k", "n")
-    ]
+    recompile = Compile(
+        time_ns=4 * SECOND, compile_id="0/1", compile_key="k.1", duration_s=2.0, outcome="ok", is_recompile=True, **at
+    )
+    why = Recompile(
+        time_ns=4 * SECOND, compile_id="0/1", compile_key="k.1", guard_source="k", guard_kind="value",
+        expected="1", actual="2", **at,
+    )  # fmt: skip
     paths = []
-    again = Compile(duration_s=2.0, outcome="ok", is_recompile=True, **recompile)
-    for name, events in (("before", [*begin, again, *causes]), ("after", begin)):
+    for name, events in (("before", [*begin, recompile, why]), ("after", begin)):
         (tmp_path / name).mkdir()
         paths.append(tmp_path / f"{name}.cdiag")
         saved(tmp_path / name, *events).save(paths[-1])
     page = new_page(width=1000)
+    page.add_init_script(WATCH_DIM)
     page.goto(cd.diff(*paths).report(tmp_path / "diff.html").as_uri())
+    expect(page.locator("h2.cdiag-diff-name")).to_have_text(["Before: before.cdiag", "After: after.cdiag"])
     return page
 
 
-def drawn(page):
-    """What the two timelines have drawn."""
-    return page.locator(".cdiag-timeline .cdiag-lanes canvas").evaluate_all("all => all.map((one) => one.toDataURL())")
-
-
-def test_both_timelines_have_one_scale_and_show_the_same_stretch(recompiled):
-    page = recompiled
-    expect(page.locator("h2.cdiag-diff-name")).to_have_text(["Before: before.cdiag", "After: after.cdiag"])
-    frames = page.locator(".cdiag-timeline")
+def test_a_compile_leads_to_all_of_its_changes(recompiled):
+    frames = recompiled.locator(".cdiag-timeline")
     axes = frames.evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
     assert len(axes) == 2 and axes[0] == axes[1]
-    everything = page.get_by_role("button", name="Show everything")
-    expect(everything).to_have_count(0)
-    frames.last.locator(".cdiag-lanes").press("+")
-    expect(everything).to_have_count(2)
-    everything.first.click()
-    expect(everything).to_have_count(0)
-
-
-def test_a_compile_leads_to_each_of_its_changes(recompiled):
-    page, frames = recompiled, recompiled.locator(".cdiag-timeline")
-    open_tab(page, "panel:compile")
+    open_tab(recompiled, "panel:compile")
     frames.first.get_by_role("button", name="As a table").click()
-    chosen = frames.first.get_by_role("button", name="0/1")
-    found = set()
-    for _ in range(4):
-        chosen.click()
-        expect(page.locator(".cdiag-detail h2")).to_be_visible()
-        found.add(page.locator(".cdiag-detail").inner_text())
-    assert {text for text in found if "for k (value)" in text} and {text for text in found if "for n (value)" in text}
+    frames.first.get_by_role("button", name="0/1").click()
+    expect(recompiled.locator(".cdiag-detail h2")).to_have_text("Recompiles by cause")
+    expect(recompiled.locator(".cdiag-detail")).to_contain_text("for k (value)")
+    changes = recompiled.locator(".cdiag-diff-changes button")
+    expect(changes).to_have_count(2)
+    expect(changes.first).to_have_attribute("aria-pressed", "true")
+    changes.last.click()
+    expect(recompiled.locator(".cdiag-detail h2")).to_have_text("Compiles")
+    expect(changes.last).to_have_attribute("aria-pressed", "true")
+    recompiled.click(".cdiag-close")
+    expect(changes).to_have_count(0)
 
 
-def test_a_change_marks_its_compiles_in_both_timelines(recompiled):
-    page = recompiled
-    open_tab(page, "panel:recompile")
-    unmarked = expect_value(page, lambda: drawn(page), lambda found: len(found) == 2)
-    page.focus(".cdiag-row")
-    page.keyboard.press("Enter")
-    marked = expect_value(page, lambda: drawn(page), lambda found: found[0] != unmarked[0])
-    assert marked[1] != unmarked[1], "the compile of the other session is no part of it"
-    page.keyboard.press("Escape")
-    expect_value(page, lambda: drawn(page), unmarked)
+def read_dim(page):
+    """What each timeline has drawn dimmed."""
+    page.evaluate(SETTLED)
+    return page.evaluate(
+        "[...document.querySelectorAll('.cdiag-canvas')].map((each) => [...window.dimmed.get(each)].sort())"
+    )
+
+
+def test_a_change_marks_its_compiles_and_dims_the_others(recompiled):
+    expect_value(recompiled, lambda: read_dim(recompiled), [[], []])
+    open_tab(recompiled, "panel:recompile")
+    recompiled.locator(".cdiag-row").first.click()
+    expect(recompiled.locator(".cdiag-detail h2")).to_have_text("Recompiles by cause")
+    expect_value(recompiled, lambda: read_dim(recompiled), [["bar", "first compile"], ["bar"]])
+    recompiled.click(".cdiag-close")
+    expect_value(recompiled, lambda: read_dim(recompiled), [[], []])
+
+
+def test_a_zoom_in_one_timeline_moves_the_other(recompiled):
+    lanes, resets = recompiled.locator(".cdiag-lanes"), recompiled.locator(".cdiag-reset")
+    lanes.first.focus()
+    for key in ("+", "+", "Shift+ArrowRight"):
+        recompiled.keyboard.press(key)
+    expect(resets).to_have_count(2)
+    windows = """[...document.querySelectorAll(".cdiag-minimap")].map((map) => {
+      const find = (name) => map.querySelector(`.cdiag-minimap-${name}`).getBoundingClientRect();
+      const [part, whole] = ["window", "track"].map(find);
+      return [part.left - whole.left, part.width].map(Math.round).join();
+    })"""
+    expect_value(recompiled, windows, lambda found: len(found) == 2 and found[0] == found[1])
+    resets.last.click()
+    expect(resets).to_have_count(0)

@@ -136,6 +136,11 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         assert box
         page.mouse.click(box["x"] + 30, box["y"] + box["height"] - 12)
         expect_value(page, selected, lambda text: "torch.compile" in text)
+        page.evaluate("document.getSelection().removeAllRanges()")
+        lanes.focus()
+        for key in ("Home", "Shift+Enter"):
+            page.keyboard.press(key)
+        expect_value(page, selected, lambda text: "torch.compile" in text)
         page.locator(".cdiag-step-title").first.click()
         page.get_by_role("button", name="Show in the timeline").click()
         expect(page.locator(".cdiag-reset")).to_be_visible()
@@ -268,6 +273,15 @@ def test_a_search_shows_a_line_for_each_run_and_can_be_cancelled(card):
         "Interrupted: nothing was found so far (1 run, 3 s)."
     )
     expect(button(card)).to_have_text("Try it")
+
+
+def test_the_head_says_which_run_it_is_at_any_width(card):
+    show_search(card, done=3)
+    for width in (1000, 400):
+        card.set_viewport_size({"width": width, "height": 800})
+        what = card.locator(".cdiag-now-what")
+        expect(what).to_contain_text("run 4")
+        expect_value(card, lambda: what.evaluate("(text) => text.scrollWidth <= text.clientWidth"), True)  # noqa: B023
 
 
 def test_a_proven_change_takes_the_place_of_the_prediction(card, deliver):

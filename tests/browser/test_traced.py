@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 import compilediag as cd
-from compilediag.events import Compile, StackFrame
+from compilediag.events import Compile, StackFrame, TracedFunction
 from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
 from tests.unit.session_builder import page_of
@@ -187,6 +187,17 @@ def test_tabs_without_rows_are_in_the_menu(run, open_widget):
     expect(page.locator('[data-tab="failures"]')).to_be_visible()
     for name in ("export_problems", "collectives"):
         expect(page.locator(f'[data-tab="{name}"]')).to_be_hidden()
+
+
+def test_what_dynamo_traced_is_a_table_if_the_session_has_it(recorded, open_widget, deliver):
+    page = open_widget(recorded.snapshot())
+    expect(page.locator('[data-tab="trace_functions"]')).to_have_count(0)
+    for name, seconds in (("forward", 0.25), ("norm", 1.5)):
+        at = {"function": name, "file": "/home/ada/train.py", "line": 30, "compile_id": "0/0"}
+        recorded.add(TracedFunction(time_ns=BEGIN_NS, **at, count=2, own_s=seconds, total_s=2.0, stack=name))
+    deliver(page, recorded.patch())
+    open_tab(page, "trace_functions")
+    expect(page.locator(".cdiag-row [data-column=function]")).to_have_text(["norm", "forward"])
 
 
 def open_graphs(page):

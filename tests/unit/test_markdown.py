@@ -165,11 +165,14 @@ def test_a_link_to_a_page_of_torch_ends_where_it_ends():
     page = f"{BREAK_PAGE}gb0059.html"
     found = LinkedTexts(format_sentence(f"See {page} evil.example/more @ada"))
     assert found.links == [page] and "evil.example/more" in "".join(found.pieces)
+    assert LinkedTexts(format_sentence(f"See {page}. The code")).links == [page]
+    assert LinkedTexts(format_sentence(f"See {page}.")).links == [page]
     reason = f"{page}, https://evil.example"
     for number in ("GB0059", "GB0059/../evil", "GB59 evil", "gb0059\u115f", "GB٠٠٥٩"):
         rows = [GraphBreak(time_ns=SECOND, break_id=number, reason=reason, user_file="/a.py", user_line=1)]
         (finding,) = diagnose(RowList(rows))
         assert (page in finding.suggestion) == (number == "GB0059")
+        assert finding.suggestion.endswith(f"See {page}.") == (number == "GB0059")
 
 
 #: Characters that nothing is shown of, that reverse a text, or that a terminal obeys.

@@ -1,6 +1,7 @@
 // The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
 import { CompileGroups } from "./core/compile-groups.js";
 import { make } from "./core/dom.js";
+import { formatAmount } from "./core/format.js";
 import { Hints } from "./core/hints.js";
 import { openPage, unpackPatch } from "./core/page-data.js";
 import { Recompiles } from "./core/recompiles.js";
@@ -29,6 +30,8 @@ import { Timeline } from "./timeline/timeline.js";
  * @property {Record<string, string[][][]>} evidence panel -> for each row, its compiles before and after
  */
 
+/** @typedef {{tab: Tab, row: Cells}} Change a row of a panel */
+
 const PANEL_ID = "cdiag-panel-diff";
 
 /**
@@ -48,25 +51,28 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   let target = null;
   const details = new Details(store, groups, { close: () => open(null), focusRow: () => table?.focusRow() });
   const table = kind && new DataTable(new Recompiles(store, groups), kind, currentTable(), (_, row) => open({ key: null, table: currentTable(), row }));
+  /** @type {Change[]} those of the compile that was chosen, one of which is open */
+  let chosen = [];
   const timelines = makeTimelines(packed, (side, key) => {
-    const found = findChanges(evidence, side, key);
-    const now = found.findIndex(({ panel, row }) => panel === target?.table.name && row === position(target));
-    const next = found[(now + 1) % found.length];
-    const tab = kinds.find((each) => each.table === next?.panel);
-    if (!next || !tab) return;
-    show(tab);
-    open({ key: null, table: currentTable(), row: currentTable().rows[next.row] ?? null });
+    const changes = findChanges(store, kinds, evidence, (keys) => key !== null && keys[side].includes(key));
+    if (changes.length) openChange(changes[0], changes);
   });
+  /** @param {Change} change @param {Change[]} changes */
+  const openChange = ({ tab, row }, changes) => {
+    show(tab);
+    open({ key: null, table: currentTable(), row }, changes);
+  };
   const view = make("div", "cdiag-view");
   root.classList.add("cdiag");
   root.replaceChildren(view);
 
-  /** @param {Target | null} opened */
-  const open = (opened) => {
+  /** @param {Target | null} opened @param {Change[]} [changes] of the compile that led to it */
+  const open = (opened, changes = []) => {
     target = opened;
+    chosen = changes;
     paint();
     table?.setOpen(target?.row?.[0] ?? null);
-    const row = position(target);
+    const row = target?.row ? -1 - target.row[0] : null;
     timelines.forEach((timeline, side) => {
       timeline.setLit(row === null ? null : new Set(evidence[kind?.table ?? ""]?.[row]?.[side]));
       timeline.paint();
@@ -99,6 +105,11 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
       ${timelines.map((timeline, side) => html`
         <h2 class="cdiag-diff-name">${side ? "After" : "Before"}: ${names[side]}</h2>
         <${Held} node=${timeline.node} />`)}
+      ${chosen.length > 1 && html`
+        <p class="cdiag-diff-changes" role="status">This compile belongs to ${formatAmount(chosen.length, "change")}:
+          ${chosen.map((change) => html` <button type="button" class="cdiag-link" aria-pressed=${change.row === target?.row}
+            onClick=${() => openChange(change, chosen)}>${change.tab.label}: ${store.table(change.tab.table).get(change.row, "c3")}</button>`)}
+        </p>`}
       ${kind && html`
         <div class="cdiag-tabline">
           <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${counts} isFiltered=${filter.isActive} onPick=${show} />
@@ -112,13 +123,16 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
     const shown = passed.get(kind.table) ?? [];
     table.show(kind, currentTable(), shown, { note: shown.length ? null : "nothing matches", isWarning: false });
   };
+  timelines.forEach((timeline, side) => {
+    timeline.onRange = (range) => timelines[1 - side].follow(range);
+  });
   new Hints(root);
   followTheme(root, undefined, () => {});
   paint();
 }
 
 /**
- * The timelines of the two sessions, on one scale: each begins with its first compile. They show the same stretch.
+ * The timelines of the two sessions, on one scale: each begins with its first compile.
  * @param {PackedPatch[]} packed
  * @param {(side: number, key: string | null) => void} onPick
  */
@@ -133,34 +147,25 @@ function makeTimelines(packed, onPick) {
     return { lanes, timeline: new Timeline(store, lanes, (key) => onPick(side, key)) };
   });
   const length = Math.max(...made.map(({ lanes }) => lanes.extent.to - lanes.extent.from));
-  return made.map(({ lanes, timeline }, side) => {
-    const other = made[1 - side];
-    const shift = other.lanes.extent.from - lanes.extent.from;
+  return made.map(({ lanes, timeline }) => {
     lanes.extent = { from: lanes.extent.from, to: lanes.extent.from + length };
     timeline.model.isShared = true;
-    timeline.onZoom = (zoom) => other.timeline.follow(zoom && { from: zoom.from + shift, to: zoom.to + shift });
     return timeline;
   });
 }
 
 /**
- * Where the row of a change is in its panel, from 0 on.
- * @param {Target | null} target
- */
-function position(target) {
-  return target?.row ? -1 - target.row[0] : null;
-}
-
-/**
- * The changes that a compile belongs to. Choosing it again leads to the next one.
+ * The changes whose compiles, before and after, `isIt` accepts.
+ * @param {Store} store
+ * @param {Tab[]} kinds
  * @param {DiffData["evidence"]} evidence
- * @param {number} side
- * @param {string | null} key
+ * @param {(keys: string[][]) => boolean} isIt
+ * @returns {Change[]}
  */
-function findChanges(evidence, side, key) {
-  return Object.entries(evidence).flatMap(([panel, rows]) => {
-    const own = rows.flatMap((keys, row) => (key !== null && keys[side].includes(key) ? [row] : []));
-    return own.map((row) => ({ panel, row }));
+function findChanges(store, kinds, evidence, isIt) {
+  return kinds.flatMap((tab) => {
+    const { rows } = store.table(tab.table);
+    return (evidence[tab.table] ?? []).flatMap((keys, i) => (isIt(keys) ? [{ tab, row: rows[i] }] : []));
   });
 }
 

@@ -3,7 +3,7 @@ import { formatAgo, formatClock, formatDate, formatSeconds } from "./format.js";
 import { html } from "./view.js";
 
 /** The only addresses in our own sentences: torch's pages about graph breaks. Texts of a program can hold any other. */
-const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{1,6}\.html)(?=[\s.,]|$)/;
+const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{1,6}\.html)(?=\.?(?:\s|$))/;
 
 /**
  * A sentence in which `code` between backticks becomes a code element, and an address of torch's pages a link.

@@ -240,7 +240,7 @@ export class Dashboard extends Page {
     const isFull = size === "full";
     const tabs = allTabs(store);
     const tabCount = tabs.filter((each) => hasRows(each, this.counts.get(tabName(each)))).length;
-    const hasGaps = tabs.some((each) => this.counts.get(tabName(each))?.isBlind);
+    const hasGaps = tabs.some((each) => !each.isOnRequest && this.counts.get(tabName(each))?.isBlind);
     const hasTables = tabCount > 0 || hasGaps || !store.isLive(); // a table without rows says why
     Object.assign(this.root.dataset, { size, live: String(store.isLive()) });
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;

@@ -79,7 +79,7 @@ function describeState(state, store, size) {
   const { waiting, totals } = store;
   const compiles = `${formatAmount(totals.compiles ?? 0, "compile")}, ${formatSeconds(totals.compile_s ?? 0)}`;
   if (state === "paused") return html`<b>Paused</b> <${Dim}>· ${formatAmount(waiting.length, "update")} waiting<//>`;
-  if (state === "trying") return html`<b>Trying the plan</b> <${Dim}>· run ${formatCount((store.search?.done ?? 0) + 1)}, in a fresh process<//>`;
+  if (state === "trying") return html`<b>Trying the plan</b> <${Dim}><span class="cdiag-now-where">in a fresh process</span> · run ${formatCount((store.search?.done ?? 0) + 1)}<//>`;
   if (state === "silent") return html`No news from the kernel for ${formatSeconds(Math.floor(store.silence() / 1000))}`;
   if (state === "watching") return html`<b>Watching</b> <${Dim}>· ${totals.compiles ? compiles : "nothing compiled so far"}<${LastEnd} store=${store} /><//>`;
   const run = html`<${Run} store=${store} />`;

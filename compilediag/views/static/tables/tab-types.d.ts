@@ -58,6 +58,8 @@ export interface Tab<Name extends string = string> {
   only?(get: Get<RowOf<Name>>): boolean;
   /** "call-sites": drawn as a tree instead of a table. */
   view?: "call-sites";
+  /** Its table is collected only if that is asked for, so without rows nothing is missing. */
+  isOnRequest?: boolean;
   /** Not shown before it is chosen, also with rows. */
   isAside?: boolean;
   /** Rows that most readers do not need: left out until they are asked for, or something is searched. */

@@ -196,6 +196,22 @@ export const TABS = [
     ],
   }),
   defineTab({
+    table: "trace_functions",
+    label: "Tracing",
+    isOnRequest: true,
+    empty: "nothing traced so far: Dynamo traces a function when it is compiled",
+    sort: ["own", -1],
+    columns: [
+      { name: "function", isCode: true },
+      { label: "line", text: (get) => formatPlace(get("file"), get("line")), look: "line", isCode: true, from: 620 },
+      { name: "call_line", label: "called at line", type: "id", from: 860 },
+      { name: "compile_id", label: "compile", from: 760 },
+      { name: "count", label: "times" },
+      { name: "own_s", label: "own", look: "bar" },
+      { name: "total_s", label: "with callees", from: 480 },
+    ],
+  }),
+  defineTab({
     table: "refused_calls",
     label: "Refused calls",
     empty: "no refused calls so far: a stance (torch.compiler.set_stance) or aot_compile can refuse to compile",

@@ -21,6 +21,7 @@ const KEYS = [
   ["← → ↑ ↓", "from compile to compile"],
   ["Home End", "first and last compile"],
   ["Enter", "details"],
+  ["Shift + Enter", "line in the notebook"],
   ["+ − 0", "zoom, show everything"],
   ["Shift + arrows", "move"],
   ["Esc", "back to the view before"],

@@ -19,7 +19,7 @@ import { Tip } from "./tip.js";
 /** @import { Frame } from "./drawing.js" */
 /** @import { Switch } from "./head.js" */
 /** @import { Point } from "./input.js" */
-/** @import { CompileBar, TimelineLanes } from "./lanes.js" */
+/** @import { CompileBar, Lane, TimelineLanes } from "./lanes.js" */
 /** @import { Hit } from "./model.js" */
 /** @import { Range } from "./ranges.js" */
 
@@ -28,9 +28,11 @@ import { Tip } from "./tip.js";
 const TALLEST = 560; // px of lanes in view; the others scroll
 const [KEY_ZOOM, KEY_MOVE] = [1.5, 0.15];
 const TABLE_REST_MS = 2000; // between two updates of the table that only screen readers have
+const SAME = 0.01; // units, ms that the two times of day of one stretch can differ by
 const [BESIDE, BELOW] = [14, 16]; // px from the pointer to the tooltip
-const LABEL = `timeline of compiles; arrows lead from compile to compile, Enter opens one, plus and minus zoom, Shift and
-arrows move, 0 shows everything, Home and End lead to the first and the last compile, Escape goes back`;
+const LABEL = `timeline of compiles; arrows lead from compile to compile, Enter opens one, Shift and Enter lead to the line
+of its function, plus and minus zoom, Shift and arrows move, 0 shows everything, Home and End lead to the first and the
+last compile, Escape goes back`;
 
 export class Timeline {
   /**
@@ -41,15 +43,15 @@ export class Timeline {
   constructor(store, lanes, onPick) {
     this.lanes = lanes;
     this.onPick = onPick;
-    /** @type {((zoom: Range | null) => void) | null} runs when another stretch is shown; Unix ms, null is everything */
-    this.onZoom = null;
     this.model = new TimelineModel(store, lanes);
     /** @type {number | null} the frame that will paint */
     this.painting = null;
     /** @type {Point | null} where the pointer rests */
     this.pointer = null;
     this.hasFocus = false;
-    this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs(), zoom: new Inputs() }; // of what they show
+    /** @type {((range: Range) => void) | null} runs with the units in view when they have changed */
+    this.onRange = null;
+    this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs(), range: new Inputs() }; // of what they show
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.tableTimer = undefined;
     this.canvas = make("canvas", "cdiag-canvas");
@@ -139,8 +141,7 @@ export class Timeline {
     this.paintTip();
     this.planTable();
     model.state.save();
-    const { zoom } = model.state;
-    if (this.inputs.zoom.haveChanged(zoom?.from, zoom?.to)) this.onZoom?.(zoom);
+    if (this.inputs.range.haveChanged(range.from, range.to)) this.onRange?.(range);
   }
 
   paintHead() {
@@ -179,7 +180,7 @@ export class Timeline {
     const hit = this.input.isBusy ? null : pointer ? this.hitAt(pointer) : bar && { lane: bar.lane, bar, marks: [], isName: false };
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
     setShown(tip, isShown);
-    this.scroller.style.cursor = hit && this.isLink(hit) ? "pointer" : "";
+    this.scroller.style.cursor = hit?.isPlace && this.hasLine(hit.lane) ? "pointer" : "";
     if (!isShown) return;
     const now = hit.bar?.flight ? model.now : 0;
     if (this.inputs.tip.haveChanged(hit.lane, hit.bar, hit.isName, hit.marks.length, now, model.store.plan)) {
@@ -243,16 +244,12 @@ export class Timeline {
   }
 
   /**
-   * Shows the stretch that another timeline shows.
-   * @param {Range | null} zoom Unix ms
+   * Shows the stretch that another timeline on the same scale shows.
+   * @param {Range} range units
    */
-  follow(zoom) {
-    const { state } = this.model;
-    // Less than a microsecond is what moving a stretch to the other session and back may lose.
-    const isSame = zoom && state.zoom ? Math.abs(zoom.from - state.zoom.from) + Math.abs(zoom.to - state.zoom.to) < 0.01 : zoom === state.zoom;
-    if (isSame) return;
-    state.zoom = zoom;
-    this.paint();
+  follow(range) {
+    const { from, to } = this.model.range;
+    if (Math.abs(range.from - from) > SAME || Math.abs(range.to - to) > SAME) this.show(range, false);
   }
 
   /** @param {Switch} name */
@@ -296,15 +293,23 @@ export class Timeline {
   pick(point) {
     const hit = this.hitAt(point);
     if (hit?.bar) this.open(hit.bar);
-    else if (hit && this.isLink(hit)) selectLine(this.node, findCellNumber(hit.lane.file) ?? 0, hit.lane.line ?? 1);
+    else if (hit?.isPlace) this.goToLine(hit.lane);
   }
 
   /**
-   * True at a place below a lane's name that is a line of the notebook around the page.
-   * @param {Hit} hit
+   * Selects the line of a lane's function; false if it is not one of the notebook around the page.
+   * @param {Lane} lane
    */
-  isLink({ lane, isPlace }) {
-    return Boolean(isPlace) && !lane.after && findCellNumber(lane.file) !== null && hasCells(this.node);
+  goToLine(lane) {
+    return this.hasLine(lane) && selectLine(this.node, findCellNumber(lane.file) ?? 0, lane.line ?? 1);
+  }
+
+  /**
+   * True if the function of a lane is in the notebook around the page.
+   * @param {Lane} lane
+   */
+  hasLine(lane) {
+    return !lane.after && findCellNumber(lane.file) !== null && hasCells(this.node);
   }
 
   /** @param {CompileBar} bar */
@@ -334,7 +339,7 @@ export class Timeline {
   /** @param {KeyboardEvent} event */
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const isDone = event.shiftKey && event.key.startsWith("Arrow") ? this.moveBy(event.key) : this.actOn(event.key);
+    const isDone = event.shiftKey && event.key.startsWith("Arrow") ? this.moveBy(event.key) : this.actOn(event.key, event.shiftKey);
     if (!isDone) return;
     event.preventDefault();
     event.stopPropagation();
@@ -354,9 +359,10 @@ export class Timeline {
 
   /**
    * @param {string} key
+   * @param {boolean} isShifted
    * @returns {boolean} whether it did something
    */
-  actOn(key) {
+  actOn(key, isShifted) {
     const { model } = this;
     const { range, bounds, current } = model;
     const middle = current ? (model.unitsOf(current).from + model.unitsOf(current).to) / 2 : (range.from + range.to) / 2;
@@ -367,7 +373,8 @@ export class Timeline {
       this.setCurrent(findNext(model.isStrip ? model.ordered : model.shown, current, key, model.view.range) ?? current);
     } else if (key === "Enter") {
       if (!current) return false;
-      this.open(current);
+      if (!isShifted) this.open(current);
+      else return this.goToLine(current.lane);
     } else if (key === "Escape") return this.goBack();
     else return false;
     return true;
