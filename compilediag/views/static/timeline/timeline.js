@@ -161,11 +161,12 @@ export class Timeline {
   planTable() {
     const { model } = this;
     const { from, to } = model.range;
-    const wasShown = this.inputs.table.last[0] === model.state.hasTable;
+    const [wasShown = false] = this.inputs.table.last;
+    const isUrgent = wasShown !== model.state.hasTable;
     if (!this.inputs.table.haveChanged(model.state.hasTable, from, to, this.lanes.version)) return;
-    clearTimeout(wasShown ? undefined : this.tableTimer);
-    if (wasShown) this.tableTimer ??= setTimeout(() => this.drawTable(), TABLE_REST_MS);
-    else this.drawTable();
+    clearTimeout(isUrgent ? this.tableTimer : undefined);
+    if (isUrgent) this.drawTable();
+    else this.tableTimer ??= setTimeout(() => this.drawTable(), TABLE_REST_MS);
   }
 
   drawTable() {
