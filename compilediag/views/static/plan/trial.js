@@ -46,12 +46,15 @@ export class Trial {
   }
 }
 
+/** Why nothing can be tried or replaced yet, in a notebook that is being watched. */
+export const WHILE_WATCHING = "when the watch ends: with the cell of %%compilewatch, else at %compilewatch off";
+
 /** @param {{trial: Trial, plan: Plan, isLive: boolean}} props */
 export function TrialButton({ trial, plan, isLive }) {
   const { store, offer, isRunning } = trial;
   const hasCause = plan.recompiles > 0 || store.totals.graph_breaks > 0;
   if (!store.canSearch || !hasCause || offer !== null) return null;
-  if (isLive) return html`<button type="button" class="cdiag-button cdiag-try" disabled>Try it when the cell is done</button>`;
+  if (isLive) return html`<button type="button" class="cdiag-button cdiag-try" disabled data-hint=${WHILE_WATCHING}>Try it when the watch ends</button>`;
   if (isRunning) return html`<button type="button" class="cdiag-button cdiag-try" disabled>Trying</button>`;
   const isAgain = Boolean(plan.searched || plan.tried);
   const expected = isAgain ? "" : estimate(store, plan);

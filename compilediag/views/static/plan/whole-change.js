@@ -7,6 +7,7 @@ import { Icon } from "../core/icon.js";
 import { hasCells, readCell, trimLines, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";
+import { WHILE_WATCHING } from "./trial.js";
 /** @import { Card } from "./plan-card.js" */
 
 const FIRST_LOOK_MS = 50; // a host may put the page in place later,
@@ -90,7 +91,7 @@ function Replace({ card: { node: { current: node }, isLive }, cells, look }) {
   const isSame = states.every((state) => state === "before");
   const why = isSame || isLive ? "" : `${explain(states)}; copy the lines instead`;
   return html`${why && html`<span class="cdiag-replace-why">${why}</span>`}
-    <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isLive} data-hint=${isLive ? "when the cell is done" : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
+    <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isLive} data-hint=${isLive ? WHILE_WATCHING : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
 }
 
 /** @typedef {"before" | "after" | "other" | "gone"} CellState */
