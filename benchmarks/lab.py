@@ -1,5 +1,6 @@
-"""Measure how soon a compile appears in a real JupyterLab, how soon a newcomer gets an answer, how many events per second
-reach the page, and what share of the time the page's thread in the kernel works while functions compile.
+"""Measure how soon a compile appears in a real JupyterLab, how soon a newcomer gets an answer, how many events
+per second reach the page, and for what share of the time the page's thread in the kernel works while functions
+compile.
 
     python benchmarks/lab.py
 

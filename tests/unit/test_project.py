@@ -169,15 +169,14 @@ def test_a_program_for_assistants_has_a_change_by_hand_and_does_not_give_it_away
     (program,) = (row for row in measuring.read_programs() if row.name == folder.name)
     assert program.title and program.cause and program.source.startswith("https://")
     program.copy_to(tmp_path / "copy")
-    assert {path.name for path in (tmp_path / "copy").iterdir()} == {"program.py"}
-    before = (tmp_path / "copy/program.py").read_text()
+    before = {path.name: path.read_text() for path in (tmp_path / "copy").iterdir()}
+    assert "program.py" in before and all(name.endswith(".py") for name in before)
     assert measuring.apply_patch((folder / "change.patch").read_text(), tmp_path / "copy")
-    after = (tmp_path / "copy/program.py").read_text()
+    after = {path.name: path.read_text() for path in (tmp_path / "copy").iterdir()}
     assert after != before
-    for text in (before, after):
+    for text in (*before.values(), *after.values()):
         compile(text, "program.py", "exec")
-        assert "torch.compile" in text or ".compile(" in text
-        assert "compilediag" not in text and "#" not in text
+        assert "compilediag" not in text
 
 
 def is_importable(module, name):
