@@ -4,8 +4,8 @@ A program runs as `python ARGUMENTS` runs it, from an empty `__main__` to the en
 process begins (what it imports, or which variables torch reads then) needs a process of its own.
 
 `FORKED` are modules that compilediag or Jupyter starts in fresh interpreters. While a server runs, such an interpreter
-asks it for a fork when it starts, and stands for the fork from then on: it passes signals on, and ends as the fork does.
-Where it has other variables than torch read in the server, it stays what it is.
+asks it for a fork when it starts, and stands for the fork from then on: it passes signals on, and ends as the fork
+does. Where it has other variables than torch read in the server, it stays what it is.
 """
 
 from __future__ import annotations
