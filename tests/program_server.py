@@ -110,7 +110,7 @@ class ProgramServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.program_server", str(listener.fileno())],
                 pass_fds=[listener.fileno()],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # its end is that of this process
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd=Path(__file__).resolve().parents[1],
@@ -122,7 +122,7 @@ class ProgramServer:
         """End the process and whatever it runs."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            self._process.communicate()
             self._process = None
             path = Path(os.environ.pop(SOCKET))
             path.unlink()
@@ -190,6 +190,8 @@ def serve(listener: socket.socket) -> tuple[list[int], Any]:
     Returns in each of the programs, with its files and what it shall run.
     """
     while True:
+        if 0 in select.select([listener, 0], [], [])[0]:
+            os._exit(0)
         connection, _ = listener.accept()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -225,8 +227,7 @@ def serve(listener: socket.socket) -> tuple[list[int], Any]:
 def _wait(connection: socket.socket, program: int) -> NoReturn:
     """Pass signals on to a program, and its exit code back. It is ended when nobody asks for it any more."""
     ended = os.pidfd_open(program)
-    while ended not in (ready := select.select([ended, connection], [], [])[0]):
-        assert ready
+    while ended not in select.select([ended, connection], [], [])[0]:
         number = connection.recv(1)
         with contextlib.suppress(ProcessLookupError):
             (os.kill if number else _kill)(program, number[0] if number else signal.SIGKILL)
