@@ -265,7 +265,7 @@ def make_main() -> dict[str, Any]:
 
 if __name__ == "__main__":
     import functorch.compile  # noqa: F401
-    import pandas  # noqa: F401
+    import pandas
     import torch._dynamo.convert_frame
     import torch._inductor.compile_fx  # noqa: F401
 
@@ -277,6 +277,8 @@ if __name__ == "__main__":
     names, (first, *rest) = make_main(), asked["args"]
     if first == "-m":
         sys.argv, sys.path[0] = [first, *rest[1:]], os.getcwd()
+        if rest[0] == "ipykernel_launcher":
+            pandas.options.display.max_columns = 20  # as where pandas is imported in a kernel: no terminal has a width
         runpy._run_module_as_main(rest[0])
     elif first == "-c":
         sys.argv, sys.path[0] = [first, *rest[1:]], ""
