@@ -42,7 +42,7 @@ class Figures:
         """True if this does at least what the change by hand does, with the same result.
 
         A graph must have half as many operations at least: a program that is hardly compiled any more has few compiles
-        too. Twice as many in all graphs are a loop that is still unrolled.
+        too. Three times as many in all graphs are a loop that is still unrolled.
         """
         return (
             self.exit_code == 0
@@ -51,7 +51,7 @@ class Figures:
             and self.graph_breaks <= hand.graph_breaks
             and self.refused <= hand.refused
             and self.operations * hand.compiles * 2 >= hand.operations * max(self.compiles, 1)
-            and self.operations <= 2 * hand.operations
+            and self.operations <= 3 * hand.operations
         )
 
     def is_worse_than(self, before: Self) -> bool:
