@@ -90,6 +90,7 @@ def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inducto
     programs.sizes()
     inductor = torch.compile(lambda x: x * 2, backend="inductor")
     inductor(torch.ones(2))
+    torch.compiler.load_cache_artifacts(torch.compiler.save_cache_artifacts()[0])
     torch.compile(lambda x: x * 3, backend="cudagraphs")(torch.ones(2))
     torch.compiler.set_stance("default")
     for (owner, name), ours in originals.items():
