@@ -29,6 +29,8 @@ from typing import Any, NoReturn
 #: The variable that names the socket of the server.
 SOCKET = "COMPILEDIAG_TEST_SERVER"
 FORKED = ("compilediag.cli.try_process", "compilediag.frontends.cell_process", "ipykernel_launcher")
+#: Variables that torch reads when it is imported.
+READ_AT_IMPORT = ("TORCH_TRACE", "TORCH_LOGS", "TORCH_COMPILE_DEBUG")
 #: How variables begin that Python, torch and its libraries read when they start; and those that they read at each use.
 _READ_AT_START = ("TORCH", "PYTORCH", "PYTHON", "TRITON", "OMP", "MKL", "KMP", "CUDA", "LD_")
 _READ_LATER = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONHASHSEED", "PYTHONUNBUFFERED")
@@ -92,7 +94,7 @@ class ProgramServer:
     ) -> int | None:
         self.begin()
         environment = {**os.environ, **(env or {})}
-        assert not _begins_differently(environment, os.environ)
+        assert not any(environment.get(name) != os.environ.get(name) for name in READ_AT_IMPORT)
         with _connect(os.environ[SOCKET]) as connection:
             _send(connection, what, command, str(cwd or os.getcwd()), environment, streams)
             connection.settimeout(timeout)
