@@ -333,7 +333,7 @@ def test_graph_breaks_are_grouped_by_reason_and_line():
     twice = next(f for f in found if f.count == 2)
     assert twice.title == "graph break at model.py:33, 2x: Failed to trace builtin operator"
     assert "Avoid calling builtin `print`." in twice.suggestion
-    assert twice.suggestion.endswith("/gb/gb0059.html")
+    assert twice.suggestion.endswith("/gb/gb0059.html.")
 
 
 def test_breaks_of_one_kind_at_many_lines_are_a_storm():
