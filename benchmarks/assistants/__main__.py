@@ -29,8 +29,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from diagnose import NOT_COPIED, SOURCES, Desk, find_tlparse
-from measure import FOLDER, Figures, Program, measure, measure_by_hand, read_programs
+from diagnose import SOURCES, Desk, find_tlparse
+from measure import FOLDER, Figures, Program, copy_program, measure, measure_copy, read_programs
 
 BASELINE = f"{shlex.quote(sys.executable)} {shlex.quote(str(FOLDER / 'baseline.py'))}"
 MORE = {
@@ -91,7 +91,7 @@ def main() -> None:
     print("|---|---|---|" + "---|" * len(sources))
 
     def score_all(program: Program) -> list[Score]:
-        before, by_hand = measure_copy(program), measure_by_hand(program)
+        before, by_hand = measure_copy(program.folder), measure_copy(program.folder, is_patched=True)
         return [score(program, source, options, before, by_hand) for source in sources]
 
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -104,13 +104,6 @@ def main() -> None:
             if options.json:
                 options.json.write_text(json.dumps([asdict(score) for score in scores], indent=1))
     print_totals(scores, sources)
-
-
-def measure_copy(program: Program) -> Figures:
-    """Measure the program as it is."""
-    with tempfile.TemporaryDirectory() as temporary:
-        program.copy_to(Path(temporary) / program.name)
-        return measure(Path(temporary) / program.name)
 
 
 def score(program: Program, source: str, options: argparse.Namespace, before: Figures, by_hand: Figures) -> Score:
@@ -142,7 +135,7 @@ def score(program: Program, source: str, options: argparse.Namespace, before: Fi
 
 def set_up(desk: Desk, program: Program, source: str) -> None:
     """Fill the folder that the assistant works in."""
-    program.copy_to(desk.work)
+    copy_program(program.folder, desk.work)
     (desk.state / "versions").mkdir(parents=True)
     (desk.work / "TASK.md").write_text(TASK.format(more=MORE[source]))
     start = [sys.executable, str(FOLDER / "diagnose.py"), str(desk.work), str(desk.state), source]
@@ -172,10 +165,8 @@ def let_work(desk: Desk, assistant: str, task: str, seconds: float) -> tuple[str
 def digest(folder: Path) -> str:
     """Names a version of a program: the same text in all its files."""
     found = hashlib.sha256()
-    ignored = NOT_COPIED(str(folder), [path.name for path in folder.iterdir()])
     for path in sorted(folder.rglob("*.py")):
-        if path.relative_to(folder).parts[0] not in ignored:
-            found.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+        found.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return found.hexdigest()
 
 

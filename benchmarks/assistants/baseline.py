@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from measure import apply_patch
+
 MOST_CHANGES = 6
 SETTING = re.compile(
     r"torch\.(?:_dynamo|_inductor|_functorch|compiler)\.config\.(\w+(?:\.\w+)*) ?= ?(True|False|\d+)\b"
@@ -64,8 +66,7 @@ def find_changes(printed: str) -> Iterator[str]:
 def apply(change: str) -> bool:
     """Apply a diff, or write a setting below the imports of program.py; False for anything else: it needs judgement."""
     if change.startswith("--- "):
-        done = subprocess.run(["git", "apply", "-p1", "-"], input=change, text=True, capture_output=True)
-        return done.returncode == 0
+        return apply_patch(change, Path())
     if change.startswith("torch."):
         program = Path("program.py")
         lines = program.read_text().splitlines(keepends=True)

@@ -54,13 +54,17 @@ class Figures:
             and self.operations <= 3 * hand.operations
         )
 
+    @property
+    def cost(self) -> tuple[int, int]:
+        """What a program should have less of, the more important first."""
+        return self.compiles + self.graph_breaks + self.refused, self.operations
+
     def is_worse_than(self, before: Self) -> bool:
         """True after a wrong edit: it fails, computes something else, or saves nothing and costs more."""
-        costs = [(run.compiles + run.graph_breaks + run.refused, run.operations) for run in (self, before)]
         return (
             self.exit_code != 0
             or not is_same_result(self.result, before.result)
-            or costs[0] > costs[1]
+            or self.cost > before.cost
             or self.operations == 0
         )
 
@@ -79,10 +83,6 @@ class Program:
         """Its code, `cause.toml` and `change.patch`."""
         return FOLDER / "programs" / self.name
 
-    def copy_to(self, folder: Path) -> None:
-        """Copy its code, without the answers."""
-        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("cause.toml", "change.patch", "__pycache__"))
-
 
 def read_programs() -> list[Program]:
     """All programs, by name."""
@@ -99,12 +99,17 @@ def measure(folder: Path) -> Figures:
     )
 
 
-def measure_by_hand(program: Program) -> Figures:
-    """Run a copy of the program with the change that was made by hand."""
+def copy_program(folder: Path, to: Path) -> Path:
+    """Copy the code of a program, without the answers."""
+    return shutil.copytree(folder, to, ignore=shutil.ignore_patterns("cause.toml", "change.patch", "__pycache__"))
+
+
+def measure_copy(folder: Path, is_patched: bool = False) -> Figures:
+    """Measure a copy of a program, as it is or with the change that was made by hand."""
     with tempfile.TemporaryDirectory() as temporary:
-        copy = Path(temporary) / program.name
-        program.copy_to(copy)
-        apply_patch((program.folder / "change.patch").read_text(), copy)
+        copy = copy_program(folder, Path(temporary) / folder.name)
+        if is_patched and not apply_patch((folder / "change.patch").read_text(), copy):
+            sys.exit(f"{folder / 'change.patch'} does not apply to the program.")
         return measure(copy)
 
 
@@ -135,12 +140,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--patched", action="store_true", help="with the change that was made by hand")
     options = parser.parse_args()
-    folder = options.folder.resolve()
-    with tempfile.TemporaryDirectory() as temporary:
-        copy = Path(shutil.copytree(folder, Path(temporary) / folder.name))
-        if options.patched and not apply_patch((folder / "change.patch").read_text(), copy):
-            sys.exit(f"{folder / 'change.patch'} does not apply to the program.")
-        print(json.dumps(asdict(measure(copy))))
+    print(json.dumps(asdict(measure_copy(options.folder.resolve(), options.patched))))
 
 
 if __name__ == "__main__":

@@ -526,16 +526,15 @@ def _apply_edits(source: str, edits: Sequence[Edit], settings: Settings, has_tor
     edited = SourceText(source)
     imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
     has_torch = has_torch or imports_torch(edited.tree)
-    assigned = dict(edited.merge_assigned(settings))
-    lines = format_settings({key: value for key, value in settings.items() if key not in assigned})
+    head = ""
     if not has_torch and any("torch." in edit.new for edit in edits):
         imports = {IMPORT_TORCH: None, **imports}
-    elif not has_torch and lines:
-        lines = f"{IMPORT_TORCH}\n\n{lines}"
+    elif not has_torch:
+        head = f"{IMPORT_TORCH}\n\n"
     # Two steps may need the same line, so equal splices are one.
     own = (splice for edit in edits for splice in edited.find_splices(edit))
-    block = [edited.insert_below_imports(lines)] if lines else []
-    result = edited.join(dict.fromkeys([*map(edited.insert_import, imports), *block, *assigned.values(), *own]))
+    block = edited.assign_settings(settings, head)
+    result = edited.join(dict.fromkeys([*map(edited.insert_import, imports), *block, *own]))
     if not is_only_inserted(_parse_source(source), _parse_source(result.text)):
         raise EditError("the changes would do more to the file than they say")
     return result
@@ -636,14 +635,20 @@ class SourceText:
         start = self.starts[min(_find_last_import(self.tree), len(self.starts) - 1)]
         return Splice(start, start, self.end_lines(lines), True)
 
-    def merge_assigned(self, settings: Settings) -> Iterator[tuple[str, Splice]]:
-        """The splices that merge settings into the assignments of the file, by the name of the setting."""
+    def assign_settings(self, settings: Settings, head: str = "") -> Iterator[Splice]:
+        """The splices that assign settings: in the statement of the file that assigns one already, with the merged
+        value, because the later of two assignments would undo the other; else below the imports, after `head`.
+        """
+        left = dict(settings)
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and _is_assignment(node) and isinstance(node.value, ast.Constant):
                 key, value = ast.unparse(node.targets[0]).rpartition(".")[2], node.value.value
                 if key in settings and isinstance(value, (str, int)):
+                    left.pop(key, None)
                     merged = merge_fixes([{key: settings[key]}, {key: value}])[key]
-                    yield key, Splice(*self.find_span(node.value), repr(merged), False)
+                    yield Splice(*self.find_span(node.value), repr(merged), False)
+        if left:
+            yield self.insert_below_imports(f"{head}{format_settings(left)}")
 
     def end_lines(self, lines: str) -> str:
         """Lines with the line ends of the file."""

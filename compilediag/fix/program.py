@@ -165,17 +165,17 @@ class Program:
     def _add_settings(self, place: Place, settings: Settings, splices: dict[str, list[Splice]]) -> None:
         if not settings:
             return
-        lines = format_settings(settings).splitlines()
         file = self.main if place == MODULE else self.files[place[0]]
+        own = splices.setdefault(file.name, [])
         if place == MODULE:
-            splice = file.insert_below_imports("\n".join(lines))
-        else:
-            function = file.find_function(place[1])
-            inserted = file.insert_before(function.body[0], lines) if function is not None else None
-            if inserted is None:
-                raise EditError("the settings have no place")
-            splice = inserted
-        splices.setdefault(file.name, []).append(splice)
+            own += file.assign_settings(settings)
+            return
+        function = file.find_function(place[1])
+        lines = format_settings(settings).splitlines()
+        inserted = file.insert_before(function.body[0], lines) if function is not None else None
+        if inserted is None:
+            raise EditError("the settings have no place")
+        own.append(inserted)
 
     def _splice(self, file: ProgramFile, found: Sequence[Splice]) -> EditedSource:
         cells = self._cells  # What a cell imports, the cells below it have.

@@ -1,8 +1,7 @@
 """The recorder: hooks append to a deque, and one thread writes batches to the session's file.
 
 A hook hands over a function and its arguments, not an event: whatever can wait is computed in the writer's thread. An
-event is in the file at most `LONGEST_S` after it was handed over, mostly `INTERVAL_S`; a killed process
-loses no more than that.
+event is in the file at most `LONGEST_S` after it was handed over; a killed process loses no more than that.
 After a fork the child continues in the same file, with a connection and a thread of its own.
 
 All writing happens in that thread, also what another thread waits for: whatever is raised there is ours, so it is
@@ -35,8 +34,8 @@ from . import listeners
 from .listeners import Listener, Turn
 from .steps import ProgramSteps
 
-#: Seconds until the next batch, and until the next one after a batch that something was written in. A batch takes some
-#: ms, of which most do not depend on the number of events. Who reads in this process asks for a batch, see `flush`.
+#: Seconds until the next batch: the longer time after a batch that wrote something, unless a listener waits for news.
+#: A batch takes some ms, of which most do not depend on the number of events. `flush` asks for one at once.
 INTERVAL_S, LONGEST_S = 0.25, 1.0
 #: Seconds that the end of a counter waits for the thread.
 RELEASE_S = 1.0

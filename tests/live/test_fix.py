@@ -74,6 +74,29 @@ def split(lines):
     return [f"{line}\n" for line in lines]
 
 
+#: The setting that keeps the graph whole is assigned already, below the imports.
+OWN_SETTING = """
+import torch
+
+torch._dynamo.config.capture_scalar_outputs = False  # as in the example
+
+@torch.compile(backend="eager")
+def step(x):
+    return x * x.sum().item()
+
+print(float(step(torch.ones(4)).sum()))
+"""
+
+
+def test_a_setting_that_the_script_assigns_is_changed_there(fix, script):
+    script(OWN_SETTING)
+    found = fix("--fast", "--allow", "settings", "train.py")
+    changed = [line for line in found["patch"].splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    setting = "torch._dynamo.config.capture_scalar_outputs = {}  # as in the example"
+    assert changed == [f"-{setting.format(False)}", f"+{setting.format(True)}"]
+    assert found["search"]["after"]["graph_breaks"] == 0
+
+
 #: The setting has to be made in the thread that compiles.
 WORKER = """
 import threading

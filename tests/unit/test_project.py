@@ -168,7 +168,7 @@ def test_a_program_for_assistants_has_a_change_by_hand_and_does_not_give_it_away
     measuring = load_script(ROOT / "benchmarks/assistants/measure.py")
     (program,) = (row for row in measuring.read_programs() if row.name == folder.name)
     assert program.title and program.cause and program.source.startswith("https://")
-    program.copy_to(tmp_path / "copy")
+    measuring.copy_program(folder, tmp_path / "copy")
     before = {path.name: path.read_text() for path in (tmp_path / "copy").iterdir()}
     assert "program.py" in before and all(name.endswith(".py") for name in before)
     assert measuring.apply_patch((folder / "change.patch").read_text(), tmp_path / "copy")

@@ -123,6 +123,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
     known["exclusions"] = tuple(need for one in facts for need in one.exclusions)
     known["graph_breaks"] = tuple(row for one in facts for row in one.graph_breaks)
     known["static_choices"] = tuple(dict.fromkeys(choice for one in facts for choice in one.static_choices))
+    known["torch_version"] = max((one.torch_version for one in facts), default=(0, 0))
     known["replaces_aot_eager"] = all(one.replaces_aot_eager for one in facts)
     return ValueFacts(**known)
 

@@ -207,12 +207,12 @@ LOAD_EARLIER = (
     "Load the artifacts before the first compile, after TORCHINDUCTOR_CACHE_DIR is set, and keep the folder: torch "
     "writes them into it."
 )
-SAVE_SAME = (
+_SAVE_SAME = (
     "Save the artifacts where the build of torch, the device, the settings, the code and the shapes of the inputs are "
     'the same. Record that process too (detail="full"): `compilediag coldstart SAVED.cdiag THIS.cdiag` names the first '
     "difference."
 )
-SAVE_AGAIN = (
+_SAVE_AGAIN = (
     "Save the artifacts again with this build of torch (torch.compiler.save_cache_artifacts()), and check that the "
     "whole file was copied."
 )
@@ -297,7 +297,7 @@ def _report_unused(rows: Iterable[CacheLookup], costs: Mapping[str | None, float
         "graphs": f"{format_amount(len({row.compile_key for row in missed}), 'compile')} found no graph in a cache",
         "cost": f" and cost {format_seconds(lost)}" if lost else "",
         "artifacts": format_amount(len(keys), "artifact"),
-        "advice": LOAD_EARLIER if any(row.key in keys for row in missed) else SAVE_SAME,
+        "advice": LOAD_EARLIER if any(row.key in keys for row in missed) else _SAVE_SAME,
     }
     differences = list(dict.fromkeys(text for row in missed for text in row.key_diff or ()))
     details = tuple(format_line(text, 200) for text in differences[:64])
@@ -386,7 +386,7 @@ def _report_failure(rows: list[CacheLookup]) -> Finding:
     facts = {
         "cache": f"{_name(rows[0].cache)}{' (remote)' if is_remote else ''}",
         "reason": why or "no reason given",
-        "advice": SAVE_AGAIN if rows[0].action == "load" else _REMOTE if is_remote else _LOCAL,
+        "advice": _SAVE_AGAIN if rows[0].action == "load" else _REMOTE if is_remote else _LOCAL,
     }
     waited = sum_seconds(row.duration_s for row in rows)
     return report(_FAILED, rows, facts, seconds_lost=waited, details=(why,) if why else ())

@@ -330,12 +330,12 @@ class Phases(Source):
         elif name == BACKWARD:
             known = self.context.frames.get(running.compile_key or "", {})
             running.enter({**known, "trigger": "lazy_backward"})
-        elif not running.frames:
-            pass
-        elif name == BACKEND:
-            self._read_graph(running.frames[-1][1])
-        else:
-            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
+        elif running.frames:
+            frame = running.frames[-1][1]
+            if name == BACKEND:
+                self._read_graph(frame)
+            else:
+                frame["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
 
     @hook(torch_api.EVENT_END)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

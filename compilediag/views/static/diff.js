@@ -54,7 +54,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   /** @type {Change[]} those of the compile that was chosen, one of which is open */
   let chosen = [];
   const timelines = makeTimelines(packed, (side, key) => {
-    const changes = findChanges(store, kinds, evidence, (keys) => key !== null && keys[side].includes(key));
+    const changes = findChanges(store, kinds, evidence, side, key);
     if (changes.length) openChange(changes[0], changes);
   });
   /** @param {Change} change @param {Change[]} changes */
@@ -155,17 +155,18 @@ function makeTimelines(packed, onPick) {
 }
 
 /**
- * The changes whose compiles, before and after, `isIt` accepts.
+ * The changes that a compile of one of the sessions belongs to.
  * @param {Store} store
  * @param {Tab[]} kinds
  * @param {DiffData["evidence"]} evidence
- * @param {(keys: string[][]) => boolean} isIt
+ * @param {number} side
+ * @param {string | null} key
  * @returns {Change[]}
  */
-function findChanges(store, kinds, evidence, isIt) {
+function findChanges(store, kinds, evidence, side, key) {
   return kinds.flatMap((tab) => {
     const { rows } = store.table(tab.table);
-    return (evidence[tab.table] ?? []).flatMap((keys, i) => (isIt(keys) ? [{ tab, row: rows[i] }] : []));
+    return (evidence[tab.table] ?? []).flatMap((keys, i) => (key !== null && keys[side].includes(key) ? [{ tab, row: rows[i] }] : []));
   });
 }
 
