@@ -15,6 +15,7 @@ messages a second. After a while of constant news it sends less often, but at le
 from __future__ import annotations
 
 import atexit
+import queue
 import sys
 import threading
 import time
@@ -195,6 +196,8 @@ class Pump:
         self._lock = threading.RLock()  # a patch is made and sent under the lock, so patches arrive in order
         self._deltas = PatchDeltas()
         self._ended = threading.Event()
+        self._is_idle = threading.Event()  # The thread sends nothing any more, unless it is given last work.
+        self._last_work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="compilediag-dashboard", daemon=True)
         self._errors = 0
         self._last_sent = 0.0
@@ -209,17 +212,34 @@ class Pump:
     def stop(self) -> None:
         self._ended.set()
 
-    def end_thread(self) -> None:
+    def stop_at_exit(self) -> None:
         """Stop, and wait a moment for what the thread is sending."""
         self.stop()
         if self._thread.is_alive():
-            self._thread.join(EXIT_WAIT_S)
+            self._is_idle.wait(EXIT_WAIT_S)
 
-    def send_rest_at_exit(self) -> None:
-        """Send what is new if the interpreter ends, which has ended the thread; wait until the kernel has sent it."""
-        if _is_exiting.is_set():
+    def finish(self, work: Callable[[], None]) -> None:
+        """Do the last work on the page. If the interpreter ends, the thread does it, and sends what is new; this waits
+        until the kernel has sent it.
+
+        To ipykernel the main thread is dead by then: it closes the pipe by which this thread sends, every ten seconds.
+        """
+        if _is_exiting.is_set() and self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._last_work.put(work)
+            self._thread.join(EXIT_WAIT_S)
+        else:
+            work()
+
+    def _finish_at_exit(self) -> None:
+        try:
+            self._last_work.get(timeout=EXIT_WAIT_S)()
             self._advance()
             _flush_kernel()
+        except queue.Empty:
+            return  # Another process records, or the watch does not end.
+        except Exception as error:
+            pass_on(error)
+            self._send_error(error)
 
     def handle_message(self, message: Any) -> None:
         """Send everything again to a page that missed a patch, or that is behind (`seq` is its last patch). An error
@@ -250,6 +270,9 @@ class Pump:
             self._step()
             next_s = BUSY_S if self._last_sent >= began else QUIET_S
             self._ended.wait(max(MIN_PAUSE_S, began + next_s - time.monotonic(), pace.pause_s()))
+        self._is_idle.set()
+        if _is_exiting.is_set():
+            self._finish_at_exit()
 
     def _step(self) -> None:
         """Send what is new. An error is shown in the widget; it never fails the user's cell."""
@@ -347,7 +370,7 @@ def _end_threads() -> None:
     """
     _is_exiting.set()
     for pump in list(_started):
-        pump.end_thread()
+        pump.stop_at_exit()
 
 
 def _flush_kernel() -> None:

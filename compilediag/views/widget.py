@@ -213,15 +213,17 @@ class DashboardWidget(anywidget.AnyWidget):
             if self._is_finished:
                 return
             self._is_finished = True
-            record = self._texts.make_record(self.record) if self._outputs else {}
-            for output in self._outputs:
-                output.finish(record)
-            self.text_budget = STORED_TEXTS
-            try:
-                self.send_state("snapshot")
-            finally:
-                self.text_budget = None
-            self.pump.send_rest_at_exit()
+            self.pump.finish(self._send_final_state)
+
+    def _send_final_state(self) -> None:
+        record = self._texts.make_record(self.record) if self._outputs else {}
+        for output in self._outputs:
+            output.finish(record)
+        self.text_budget = STORED_TEXTS
+        try:
+            self.send_state("snapshot")
+        finally:
+            self.text_budget = None
 
     def show_outcome(self) -> None:
         """Show what was stored in the session since: on the page, and in records of a watch that has ended."""

@@ -136,7 +136,9 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         assert box
         page.mouse.click(box["x"] + 30, box["y"] + box["height"] - 12)
         expect_value(page, selected, lambda text: "torch.compile" in text)
-        page.evaluate("document.getSelection().removeAllRanges()")
+        content = "window.jupyterapp.shell.currentWidget.content"
+        page.evaluate(f"{content}.widgets[0].editor.setCursorPosition({{line: 0, column: 0}})")
+        expect_value(page, selected, "")
         lanes.focus()
         for key in ("Home", "Shift+Enter"):
             page.keyboard.press(key)

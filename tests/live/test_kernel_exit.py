@@ -25,6 +25,10 @@ session = cd.start()
 display(session.dashboard())
 # A kernel drops what its client has not read 1 s after it has closed its sockets, and a busy client reads late.
 get_ipython().kernel.iopub_socket.io_thread.socket.linger = 120_000
+# Every ten seconds ipykernel closes the pipes of threads that have ended, at the exit also that of the main one.
+sender = get_ipython().kernel.iopub_thread
+sender._event_pipe_gc_seconds = 0.01
+sender.io_loop.add_callback(sender._run_event_pipe_gc)
 for n in range(4):
     inside.list_watching()[0].emit(lambda n=n: list(many_events(2000, time.time_ns() + n * 10**9)))
     session.flush()

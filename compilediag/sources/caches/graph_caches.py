@@ -338,13 +338,13 @@ class FxGraphCache(GuardedCache):
 
     # Artifacts of all caches, which the program loads at once
 
-    @hook(torch_api.ARTIFACTS_READ, optional=True)
+    @hook(torch_api.ARTIFACTS_READ)
     def _artifacts_read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch logs that it cannot read them, and goes on."""
         if result is None:
             self.emit_lookup(None, "local", "load", "failed", error, reason=NOT_READ)
 
-    @hook(torch_api.ARTIFACTS_LOADED, optional=True)
+    @hook(torch_api.ARTIFACTS_LOADED)
     def _artifacts_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None:
             self.emit_lookup(None, "local", "load", "failed", error)

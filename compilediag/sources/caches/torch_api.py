@@ -76,7 +76,8 @@ BUNDLE_COLLECTED, BUNDLE_READ, LAUNCHERS_LOADED = hook_points(
 )
 
 #: `torch.compiler.load_cache_artifacts` unpacks them, and makes each an entry of its cache.
-ARTIFACTS_READ, ARTIFACTS_LOADED = hook_points(ARTIFACTS, "CacheArtifactManager", "deserialize", "populate_caches")
+ARTIFACTS_READ = HookPoint(ARTIFACTS, "CacheArtifactManager.deserialize", required=False)
+ARTIFACTS_LOADED = HookPoint(ARTIFACTS, "CacheArtifactManager.populate_caches", required=False)
 
 CACHE_LOGGER = TorchName(CODECACHE, "log")
 #: What `clear_caches` clears, by calling `cache_clear`; `fresh_cache` calls it at both of its ends.
