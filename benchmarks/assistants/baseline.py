@@ -52,8 +52,10 @@ def find_changes(printed: str) -> Iterator[str]:
         if any(command.startswith("compilediag fix ") for command in document["next"]):
             yield from filter(None, [json.loads(diagnose("fix")).get("patch")])
         for fix in (finding["fix"] for finding in document["findings"] if finding["fix"]):
-            if not fix["unsafe"]:
-                yield fix["diff"] or f"{fix['text']}\n"
+            if fix["diff"] and not fix["unsafe"]:
+                yield fix["diff"]
+            elif fix["kind"] == "setting" and not fix["unsafe"]:
+                yield f"{fix['text']}\n"
         return
     for found in SETTING.finditer(printed):
         yield f"{found[0]}\n"

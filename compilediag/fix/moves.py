@@ -9,7 +9,7 @@ see their changes. Packages can add moves: an entry point of the group `compiled
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.change import CallSite, Edit, Settings
@@ -238,16 +238,39 @@ class PrintLater:
     """`print` and functions of `logging` after the graph, in place of a graph break at each."""
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        remedies = filter(None, map(find_remedy, seen.evidence.rows(GraphBreak)))
+        rows = seen.evidence.rows(GraphBreak)
+        remedies = filter(None, map(find_remedy, rows))
         for code in dict.fromkeys(remedy.code for remedy in remedies if not remedy.settings):
             tree = parse_code(code)
             call = getattr(tree.body[0], "value", None) if tree is not None else None
             if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.func) in _REGISTERS:
                 name = write_path(ast.unparse(call.args[0]))
                 if name is not None:
-                    file = seen.program.main
-                    line = f"{ast.unparse(call.func)}({name})"
-                    yield (change_file("settings", line, file, file.insert_below_imports(line)),)
+                    yield (_register(seen, ast.unparse(call.func), name),)
+        texts = tuple(_print_texts(seen.program, {(row.user_file, row.user_line) for row in rows}))
+        if texts:
+            yield (*texts, _register(seen, _REGISTERS[0], "print"))
+
+
+def _register(seen: Observation, function: str, name: str) -> ProgramChange:
+    file, line = seen.program.main, f"{function}({name})"
+    return change_file("settings", line, file, file.insert_below_imports(line))
+
+
+def _print_texts(program: Program, lines: Container[tuple[str | None, int | None]]) -> Iterator[ProgramChange]:
+    """One f-string in place of the arguments of each `print` at these lines: torch moves no tuple or list."""
+    for file, call in program.list_calls("print"):
+        is_plain = not call.keywords and not any(isinstance(each, ast.Starred) for each in call.args)
+        if is_plain and call.args and (file.name, call.lineno) in lines:
+            parts: list[ast.expr] = []
+            for value in call.args:
+                parts += [ast.Constant(" ")] if parts else []
+                parts.append(value if isinstance(value, ast.Constant) else ast.FormattedValue(value, conversion=-1))
+            constants = [ast.Constant(str(part.value)) if isinstance(part, ast.Constant) else part for part in parts]
+            new = f"print({ast.unparse(ast.JoinedStr(constants))})"
+            yield change_file(
+                "code", f"one text, {format_place(file.name, call.lineno)}", file, file.replace(call, new)
+            )
 
 
 _REGISTERS = tuple(

@@ -579,7 +579,7 @@ def find_objection(without: Sequence[State], state: State) -> str | None:
     if run.run.exit_code != base.run.exit_code and not base.run.raised:
         return f"exit code {run.run.exit_code}"
     replaced = {change.uncompiled for change in state.changes} if run.functions else {}
-    lost = sorted((one for one in base.functions - run.functions if one[0] not in replaced), key=str)
+    lost = [one for one in base.list_lost(run) if one[0] not in replaced]
     if lost:
         return f"{format_function(*lost[0], None)} is no longer compiled"
     if run.graph_breaks > max(one.run.graph_breaks for one in without):
@@ -644,4 +644,6 @@ def _list_left(seen: Observation, state: State) -> Iterator[Left]:
     breaks = group_by(seen.evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line, row.reason))
     for (file, line, reason), rows in breaks.items():
         code = format_line(rows[0].user_code or "", 80)
-        yield Left(f"graph break: {reason}", format_place(file, line), describe_remedy(rows)[1], 0, False, code)
+        yield Left(
+            f"graph break: {reason}", format_place(file, line), describe_remedy(rows, seen.evidence)[1], 0, False, code
+        )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..diagnosis.evidence import group_by
 from ..errors import CompilediagError
 from ..events import CacheLookup, Compile, GraphBreak, GuardFailure, Recompile
 from ..formatting import format_line
@@ -31,8 +32,9 @@ class RunSummary:
 
     `compiles` counts the frames that were compiled, or tried, and `failures` the guards that failed. `functions` have
     compiled code: their names and files. `refused` counts the functions that torch failed or gave up to compile.
-    `operations` are the calls in all graphs, and `largest` those in the largest one. `uncached` counts the graphs that
-    no cache keeps because they enter autocast. `guards_us` is what one check of each entry takes, if it was asked for.
+    `operations` are the calls in all graphs, `largest` those in the largest one, `distinct` those in the largest graph
+    of each function and of each rest of one. `uncached` counts the graphs that no cache keeps because they enter
+    autocast. `guards_us` is what one check of each entry takes, if it was asked for.
     """
 
     run: ProcessRun
@@ -46,8 +48,17 @@ class RunSummary:
     refused: int = 0
     operations: int = 0
     largest: int = 0
+    distinct: int = 0
     uncached: int = 0
     guards_us: float = 0.0
+
+    def list_lost(self, other: RunSummary) -> list[tuple[str | None, str | None]]:
+        """The functions that have no compiled code of their own in the other run.
+
+        None, if that run breaks graphs less often and has as many operations: they are in the graphs of their callers.
+        """
+        is_inlined = other.graph_breaks < self.graph_breaks and other.distinct >= self.distinct
+        return [] if is_inlined else sorted(self.functions - other.functions, key=str)
 
 
 def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
@@ -73,6 +84,10 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         refused=len({(row.function, row.file) for row in compiles if row.outcome in ("failed", "skipped")}),
         operations=sum(row.graph_ops or 0 for row in compiles),
         largest=max((row.graph_ops or 0 for row in compiles), default=0),
+        distinct=sum(
+            max(row.graph_ops or 0 for row in rows)
+            for rows in group_by(compiles, lambda row: (row.function, row.file)).values()
+        ),
         uncached=run.uncached + sum(map(_is_bypassed, data.rows(CacheLookup))),
         guards_us=sum(row.guard_check_us or 0.0 for row in compiles),
     )

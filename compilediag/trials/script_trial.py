@@ -132,7 +132,7 @@ def _find_difference(without: Sequence[RunSummary], with_plan: Sequence[RunSumma
 def _find_lost_code(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
     """A function that is no longer compiled, or a graph break that the plan adds."""
     one, other = without[0], with_plan[0]
-    lost = sorted(one.functions - other.functions, key=str)
+    lost = one.list_lost(other)
     if lost:
         return f"{format_function(*lost[0], None)} is no longer compiled with the plan"
     if other.graph_breaks > one.graph_breaks:

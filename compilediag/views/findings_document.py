@@ -16,6 +16,7 @@ from ..diagnosis.finding import MAX_TITLE, describe_finding
 from ..diagnosis.plan import Plan, PlanStep, make_plan
 from ..diagnosis.plan.plan import list_changed_sources, make_patch
 from ..diagnosis.registry import find_torch_page
+from ..diagnosis.rules import graph_breaks
 from ..document import WIDTH, Items, Section, to_text
 from ..errors import CompilediagError
 from ..events import Compile, Recompile, SourceStatus
@@ -130,7 +131,7 @@ def make_findings_document(
             session=describe_session_values(data, named),
             findings=tuple(_select(rows, after, only)),
             omitted={"findings": 0},
-            next=tuple(_suggest(data, plan, named)),
+            next=tuple(_suggest(data, plan, every, named)),
         )
     return document if budget is None else _fit(document, budget, named)
 
@@ -244,12 +245,13 @@ def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 4)
 
 
-def _suggest(data: SessionData, plan: Plan, named: str) -> Iterator[str]:
+def _suggest(data: SessionData, plan: Plan, found: Sequence[Finding], named: str) -> Iterator[str]:
     """Commands: the whole change as a patch, and what finds a change that holds."""
     if plan.steps and plan.patch() is not None:
         yield f"{format_command('plan', named)} --patch"
     program = read_program(data.meta)
-    if plan.recompiles and program is not None:
+    breaks = {rule.id for rule in graph_breaks.RULES}
+    if program is not None and (plan.recompiles or any(finding.rule in breaks for finding in found)):
         words = ["-m", program.module] if program.module else [program.script or ""]
         yield shlex.join(["compilediag", "fix", *words, *program.arguments])
 
@@ -309,6 +311,9 @@ def _make_fix(finding: Finding, step: PlanStep | None, plan: Plan) -> ProposedFi
     if step is not None and _is_proven(plan):
         patch = str((plan.searched or {}).get("patch"))
         return ProposedFix("edit", "Apply the patch; runs have proven it.", patch, False)
+    blocked = next((cause for cause in plan.unresolved if set(cause.evidence) & set(finding.evidence)), None)
+    if step is None and blocked is not None:
+        return ProposedFix("text", cut_text(escape_lines(blocked.reason), MAX_TEXT), None, False)
     first = finding.changes[0] if finding.changes else CodeChange(text=finding.suggestion)
     change = first if step is None else CodeChange(step.settings, step.edits, step.change)
     kind: Literal["setting", "edit", "text"] = "edit" if change.edits else "setting" if change.settings else "text"

@@ -1,6 +1,7 @@
 """Programs that recompile, watched by the real thing: each gives the finding that is its cause, and no other."""
 
 import enum
+import math
 import threading
 
 import pytest
@@ -233,3 +234,17 @@ def test_threads_that_compile_the_same_at_once_are_a_cause_of_their_own():
     (finding,) = session.findings()
     assert (finding.rule, finding.kind, finding.function) == ("compiled_by_threads_at_once", "all_passed", "times")
     assert session.compiles["thread"].nunique() == 2
+
+
+def test_a_change_that_saves_nothing_by_itself_is_not_offered_as_an_edit():
+    """The rate needs its value, and it fails at the same calls as the size."""
+
+    def program(compiled):
+        f = compiled(lambda x, rate: x * math.exp(rate))
+        for n in range(5):
+            x = torch.ones(4 + n)
+            f(x, 0.5 + n / 10)
+
+    document = watched(program).findings_document()
+    assert {finding.rule for finding in document.findings} == {"size_changes", "specialized"}
+    assert {finding.fix.kind for finding in document.findings} == {"text"}

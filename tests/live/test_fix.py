@@ -270,6 +270,9 @@ def double(x):
 print(float(double(torch.ones(3)).sum()))
 """
 
+#: torch moves no tuple.
+PRINTS_A_SHAPE = PRINTS_INSIDE.replace('"doubled"', '"doubled", tuple(y.shape)')
+
 #: The graph has the step of the loop 130 times.
 UNROLLED = """
 import torch
@@ -331,17 +334,45 @@ for n in range(3):
 """
 
 
+BREAKS_INSIDE = """
+import torch
+
+class Block(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * x.sum().item()
+
+net = torch.compile(torch.nn.Sequential(Block(), Block()), backend="eager")
+print(float(net(torch.ones(3)).sum()))
+"""
+
+
+def test_a_function_without_its_graph_break_is_a_part_of_its_callers_graph(fix, script):
+    script(BREAKS_INSIDE)
+    found = fix("--fast", "train.py")
+    assert found["exit_code"] == 0, found["left"]
+    assert (found["search"]["before"]["graph_breaks"], found["search"]["after"]["graph_breaks"]) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("text", "kinds", "lines"),
     [
         (KEEPS, "code", KEPT),
         (DEPTHS, "tensor", "        return x / self.depth_value\n"),
         (PRINTS_INSIDE, "settings", "torch._dynamo.config.reorderable_logging_functions.add(print)\n"),
+        (PRINTS_A_SHAPE, "code,settings", "    print(f'doubled {tuple(y.shape)}')\n"),
         (UNROLLED, "code", STEP),
         (AUTOCAST, "code", OUTSIDE),
         (AUTOCAST, "settings", "torch._inductor.config.unsafe_marked_cacheable_functions = {"),
     ],
-    ids=["a statement and a branch", "a number of a module", "print", "a loop", "autocast", "autocast in the cache"],
+    ids=[
+        "a statement and a branch",
+        "a number of a module",
+        "print",
+        "a print of a tuple",
+        "a loop",
+        "autocast",
+        "autocast in the cache",
+    ],
 )
 def test_what_the_code_does_is_changed_where_it_stays_the_same(fix, script, text, kinds, lines):
     path = script(text)

@@ -18,7 +18,9 @@ SECONDS_ONLY = dataclasses.replace(PLAN, recompiles=0, recompiles_saved=0, secon
 @pytest.fixture
 def make_run(tmp_path):
     def make(recompiles=0, output="loss 1.0\n", seconds=1.0, **options):
-        own = {name: options.pop(name) for name in ("graph_breaks", "limits", "functions") if name in options}
+        own = {
+            name: options.pop(name) for name in ("graph_breaks", "limits", "functions", "distinct") if name in options
+        }
         file = tmp_path / f"output-{len(list(tmp_path.iterdir()))}"
         file.write_text(output)
         run = ProcessRun(**{"session": file, "stdout": file, "exit_code": 0, "wall": 2.0, **options})
@@ -71,6 +73,14 @@ def test_a_plan_that_saves_less_than_it_says_does_not_hold(make_run, after, note
 def test_what_the_plan_breaks_is_named(make_run, change, note):
     outcome = decide([make_run(4), make_run(4)], [make_run(1), make_run(1, **change)][::-1])
     assert not outcome.holds and outcome.note == note
+
+
+@pytest.mark.parametrize(("distinct", "holds"), [(9, True), (2, False)])
+def test_a_function_can_become_a_part_of_another_ones_graph(make_run, distinct, holds):
+    both = frozenset({("step", "train.py"), ("forward", "block.py")})
+    without = [make_run(4, functions=both, graph_breaks=1, distinct=9)] * 2
+    outcome = decide(without, [make_run(1, distinct=distinct)] * 2)
+    assert outcome.holds == holds
 
 
 def test_exit_codes_that_differ_by_chance_are_reported(make_run):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...document import BREAK_PAGE
-from ...events import GraphBreak, Recompile
+from ...events import Compile, GraphBreak, Recompile
 from ...formatting import (
     format_amount,
     format_line,
@@ -43,6 +43,8 @@ _STORM = Rule(
 )
 RULES = (_BREAK, _STORM)
 
+#: The setting with the functions that torch calls after the graph.
+_MOVED = "reorderable_logging_functions"
 #: torch's id of a graph break (torch/_dynamo/graph_break_registry.json) -> the setting that removes it. The hints name
 #: it too, which counts for breaks without an id, and with one that is about more than that: GB0059 is any call of a
 #: builtin function, and only for one that logs there is a setting.
@@ -50,15 +52,17 @@ _SETTINGS = {
     "GB0124": "capture_scalar_outputs",
     "GB0036": "capture_dynamic_output_shape_ops",
     "GB0291": "ignore_logging_functions",
-    "": "reorderable_logging_functions",
+    "": _MOVED,
 }
 _LOGGER = re.compile(r"(?<!\w)(?<!\w\.)((?:\w+\.)*\w+\.(?:debug|info|warning|error|critical|exception|log))\(")
 _PRINT = re.compile(r"\b(print|(?:warnings\.)?warn)\(")
 #: torch's words for a call with keyword arguments. When torch moves it, it drops them, or refuses from 2.15 on.
 _KEYWORDS = "has_kwargs True"
+#: In torch's words for a call, a type that it does not move; it moves tensors, constants and formatted texts.
+_CONTAINERS = re.compile(r"argument types \[[^\]]*'(?:tuple|Size|list|dict|set|frozenset)'")
 _TEXTS = {
     "ignore_logging_functions": "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
-    "reorderable_logging_functions": "Add the function to torch._dynamo.config.reorderable_logging_functions.",
+    _MOVED: "Add the function to torch._dynamo.config.reorderable_logging_functions.",
 }
 
 
@@ -69,12 +73,16 @@ def find_remedy(row: GraphBreak) -> CodeChange | None:
     name = (_SETTINGS.get(row.break_id) if row.break_id else None) or next(named, None)
     if name == "ignore_logging_functions":
         return _register(name, _LOGGER.search(code))
-    if name == "reorderable_logging_functions":
+    if name == _MOVED:
         found = _PRINT.search(code)
         if found and _KEYWORDS in (row.explanation or ""):
             return CodeChange(
                 text=f"Call {found[1]} without keyword arguments, which torch drops when it moves the call."
             )
+        if found and _CONTAINERS.search(row.explanation or ""):
+            code = _register(name, found).text
+            text = f"Give {found[1]} one f-string, as torch moves no tuple or list, and before the first compiled call"
+            return CodeChange(text=f"{text}: {code}.")
         return _register(name, found) if found else None
     return CodeChange(settings={name: True}) if name else None
 
@@ -83,9 +91,23 @@ def _register(setting: str, found: re.Match[str] | None) -> CodeChange:
     return CodeChange(text=f"torch._dynamo.config.{setting}.add({found[1]})" if found else _TEXTS[setting])
 
 
-def describe_remedy(rows: Sequence[GraphBreak]) -> tuple[CodeChange | None, str]:
+def is_inlined(evidence: Evidence, rows: Sequence[GraphBreak]) -> bool:
+    """True if the function with the line of these breaks is part of another one's graph, and compiled for itself only
+    because of them.
+    """
+    compiles = evidence.by_compile(Compile)
+    firsts = (compiles[row.compile_key][0] for row in rows if row.compile_key in compiles)
+    return len({(row.file, (parse_resumed(row.function) or [row.function])[0]) for row in firsts}) > 1
+
+
+def describe_remedy(rows: Sequence[GraphBreak], evidence: Evidence | None = None) -> tuple[CodeChange | None, str]:
     """The change that removes these graph breaks, or None, and what to do: that change in words, or torch's hint."""
     change = next((found for row in rows if (found := find_remedy(row)) is not None), None)
+    if change is not None and _MOVED in change.code and evidence is not None and is_inlined(evidence, rows):
+        # Calls that are moved belong to the frame that is traced, and only those of the outermost one are made
+        # (torch 2.13, OutputGraph.codegen_suffix).
+        why = "in a function that torch inlines, as here, it prints nothing once torch moves it"
+        change = CodeChange(text=f"Remove the call, or move it to the callers: {why}.")
     if change is not None:
         before = "Before the first compiled call: "
         return change, change.code if change.code.endswith(".") else f"{before}{change.code}."
@@ -117,7 +139,7 @@ def find_graph_breaks(evidence: Evidence) -> list[Finding]:
         by_line = group_by(rows, lambda row: row.user_line)
         is_storm = len(by_line) >= _STORM.worth_count
         for own in [rows] if is_storm else by_line.values():
-            finding = _report_storm(own, by_line) if is_storm else _report_break(own)
+            finding = _report_storm(evidence, own, by_line) if is_storm else _report_break(evidence, own)
             # Without these graph breaks there is no code after them, so its recompiles are theirs.
             breaks = {(row.user_file, row.user_line) for row in own}
             if caused := [row for row, line in resumed if (row.file, line) in breaks]:
@@ -132,29 +154,29 @@ def find_graph_breaks(evidence: Evidence) -> list[Finding]:
     return findings
 
 
-def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:
+def _report_storm(evidence: Evidence, rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:
     most = max(by_line.values(), key=len)
     lines = format_names([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
     file = get_basename(find_first(row.user_file for row in rows) or "unknown file")
-    one = _report_break(most)
+    one = _report_break(evidence, most)
     code = dict.fromkeys(format_line(row.user_code) for row in rows if row.user_code)
     return report(
         _STORM,
         rows,
-        {"where": f"{len(by_line)} lines of {file} ({lines})", "advice": _advise(rows)},
+        {"where": f"{len(by_line)} lines of {file} ({lines})", "advice": _advise(evidence, rows)},
         details=tuple(code),
         **{name: getattr(one, name) for name in _OF_LINE},
     )
 
 
-def _report_break(rows: list[GraphBreak]) -> Finding:
+def _report_break(evidence: Evidence, rows: list[GraphBreak]) -> Finding:
     file, line = find_first(row.user_file for row in rows), find_first(row.user_line for row in rows)
     code = find_first(row.user_code for row in rows)
-    remedy, text = describe_remedy(rows)
+    remedy, text = describe_remedy(rows, evidence)
     return report(
         _BREAK,
         rows,
-        {"where": format_place(file, line) or "unknown line", "advice": _advise(rows)},
+        {"where": format_place(file, line) or "unknown line", "advice": _advise(evidence, rows)},
         fix=remedy.settings if remedy else None,
         changes=(remedy or CodeChange(text=text),) if remedy or text else (),
         file=file,
@@ -163,9 +185,9 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     )
 
 
-def _advise(rows: list[GraphBreak]) -> str:
+def _advise(evidence: Evidence, rows: list[GraphBreak]) -> str:
     """What removes it, or torch's own hint, and its page on this kind of break."""
-    _, advice = describe_remedy(rows)
+    _, advice = describe_remedy(rows, evidence)
     break_id = find_first(row.break_id for row in rows)
     page = f"See {BREAK_PAGE}{break_id.lower()}.html." if break_id and _BREAK_ID.fullmatch(break_id) else ""
     return " ".join(part for part in (advice, page) if part) or "torch gave no hint."
