@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.plan.plan import META_KEY, SEARCH_KEY
+from ..diagnosis.plan.plan import META_KEY, SEARCH_KEY, SEEN_KEY
 from ..document import to_text, wrap
 from ..errors import CompilediagError
+from ..events import Recompile
 from ..fix.report import describe_fix, format_attempt, to_outcome
 from ..fix.search import Attempt, FixResult, Search, SearchLimits
 from ..formatting import format_bytes, format_names
@@ -176,7 +177,7 @@ def store_search(session: Session | None, result: FixResult, notes: Sequence[str
 def _store(session: Session, key: str, values: dict[str, Any]) -> None:
     # A session that cannot be written keeps no outcome; the caller has it.
     with contextlib.suppress(CompilediagError):
-        session.data.set_meta(**{key: values})
+        session.data.set_meta(**{key: values, SEEN_KEY: len(session.data.rows(Recompile))})
 
 
 def _list_cells(shell: InteractiveShell, last: CellCode | None) -> Iterator[CellCode]:

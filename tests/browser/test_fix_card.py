@@ -162,6 +162,24 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         expect(why).to_have_text("The notebook has no cell of this number; copy the lines instead")
 
 
+def test_a_watch_that_goes_on_has_its_change_tried_and_replaced(lab, browser: Browser):
+    with jupyter.lab_page(browser, lab) as page:
+        define = DEFINE.replace("%load_ext compilediag", "%load_ext compilediag\n%compilewatch")
+        loop = TRAIN.replace("%%compilewatch\n", "").replace("k in", "m in").replace("n), k", "n), 2")
+        notebook = lab.open(page, [define, loop, "step(torch.ones(3), 5)"])
+        notebook.run(0)
+        notebook.run(1)
+        button(page).click()
+        expect(page.locator(PROVEN)).to_contain_text("0 recompiles", timeout=120_000)
+        page.locator(".cdiag-replace").click()
+        expect(page.locator(".cdiag-replace")).to_have_text("Replaced · Undo")
+        expect_value(page, read_cell(0), lambda text: "dynamic=False" not in text)
+        # What was tried is about less once more recompiled.
+        notebook.run(2)
+        expect(page.locator(".cdiag-trial")).to_have_count(0)
+        expect(button(page)).to_contain_text("Try it")
+
+
 def test_a_cell_that_ran_while_the_page_was_loaded_again_is_found(lab, browser: Browser):
     wait = "import time\nwhile not open('go').read():\n    time.sleep(0.1)\n"
     with jupyter.lab_page(browser, lab) as page:

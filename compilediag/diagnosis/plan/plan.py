@@ -617,6 +617,14 @@ def _format_step_code(step: PlanStep) -> str:
 
 #: The keys of outcomes in a session's meta: of a plan, and of a search.
 META_KEY, SEARCH_KEY = "tried", "searched"
+#: The key of how many recompiles there were when an outcome was stored.
+SEEN_KEY = "tried_recompiles"
+
+
+def is_outdated(meta: Mapping[str, Any], recompiles: int) -> bool:
+    """True if a watch went on after its outcomes were stored, and more recompiled: they are about less."""
+    seen = meta.get(SEEN_KEY)
+    return isinstance(seen, int) and seen < recompiles
 
 
 @dataclass(frozen=True)

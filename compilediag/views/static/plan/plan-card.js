@@ -61,7 +61,7 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false }) 
             <h2 class="cdiag-plan-headline" aria-live="polite">${plan.headline}${isLive && !plan.recompiles && !plan.leads && " so far"}</h2>
           </div>
           <div class="cdiag-plan-actions">
-            <${TrialButton} trial=${trial} plan=${plan} isLive=${isLive} />
+            <${TrialButton} trial=${trial} plan=${plan} />
             ${isFrozen && !isEmpty && plan.try_command && html`<${Copy} text=${plan.try_command} label="Copy the try command" hint=${plan.try_command} />`}
           </div>
         </div>

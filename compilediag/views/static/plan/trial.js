@@ -30,7 +30,7 @@ export class Trial {
     if (!kernel) return;
     this.set({ isAsking: true, isCancelled: false, offer: null, error: "" });
     const { notice, error } = await kernel.ask({ type: "fix", action: "start", ...options });
-    this.set({ isAsking: false, offer: notice ?? null, error: error ?? "" });
+    this.set({ isAsking: false, offer: this.isCancelled ? null : notice ?? null, error: error ?? "" });
   }
 
   stop() {
@@ -46,15 +46,11 @@ export class Trial {
   }
 }
 
-/** Why nothing can be tried or replaced yet, in a notebook that is being watched. */
-export const WHILE_WATCHING = "when the watch ends: with the cell of %%compilewatch, else at %compilewatch off";
-
-/** @param {{trial: Trial, plan: Plan, isLive: boolean}} props */
-export function TrialButton({ trial, plan, isLive }) {
+/** @param {{trial: Trial, plan: Plan}} props */
+export function TrialButton({ trial, plan }) {
   const { store, offer, isRunning } = trial;
   const hasCause = plan.recompiles > 0 || store.totals.graph_breaks > 0;
   if (!store.canSearch || !hasCause || offer !== null) return null;
-  if (isLive) return html`<button type="button" class="cdiag-button cdiag-try" disabled data-hint=${WHILE_WATCHING}>Try it when the watch ends</button>`;
   if (isRunning) return html`<button type="button" class="cdiag-button cdiag-try" disabled>Trying</button>`;
   const isAgain = Boolean(plan.searched || plan.tried);
   const expected = isAgain ? "" : estimate(store, plan);
@@ -103,7 +99,7 @@ function Progress({ trial }) {
   return html`<div class="cdiag-message cdiag-trial is-run" role="status">
     <span class="cdiag-message-text">${trial.isAsking ? IDLE : text}</span>
     ${!trial.isAsking && html`<progress class="cdiag-trial-bar" aria-label="runs of the search" max=${total} value=${done}></progress>`}
-    ${!trial.isAsking && html`<button type="button" class="cdiag-button" disabled=${trial.isCancelled} onClick=${() => trial.stop()}>${trial.isCancelled ? "Cancelling" : "Cancel"}</button>`}
+    <button type="button" class="cdiag-button" disabled=${trial.isCancelled} onClick=${() => trial.stop()}>${trial.isCancelled ? "Cancelling" : "Cancel"}</button>
   </div>`;
 }
 

@@ -7,7 +7,6 @@ import { Icon } from "../core/icon.js";
 import { hasCells, readCell, trimLines, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";
-import { WHILE_WATCHING } from "./trial.js";
 /** @import { Card } from "./plan-card.js" */
 
 const FIRST_LOOK_MS = 50; // a host may put the page in place later,
@@ -75,7 +74,7 @@ function Size({ sources }) {
  * Puts the changed text into each cell, runs nothing, and offers to undo it.
  * @param {{card: Card, cells: ChangedSource[], look: () => void}} props
  */
-function Replace({ card: { node: { current: node }, isLive }, cells, look }) {
+function Replace({ card: { node: { current: node }, store }, cells, look }) {
   const states = cells.map((source) => findCellState(node, source));
   const name = cells.length === 1 ? `cell ${cells[0].place}` : `${cells.length} cells`;
   /** @param {"before" | "after"} which */
@@ -89,9 +88,11 @@ function Replace({ card: { node: { current: node }, isLive }, cells, look }) {
     return html`<button type="button" class="cdiag-button cdiag-replace" onClick=${() => write("before")}>Replaced · Undo</button>`;
   }
   const isSame = states.every((state) => state === "before");
-  const why = isSame || isLive ? "" : `${explain(states)}; copy the lines instead`;
+  // A cell that runs may compile more, and then its change is another one.
+  const isWaiting = store.isLive() && !store.canSearch;
+  const why = isSame || isWaiting ? "" : `${explain(states)}; copy the lines instead`;
   return html`${why && html`<span class="cdiag-replace-why">${why}</span>`}
-    <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isLive} data-hint=${isLive ? WHILE_WATCHING : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
+    <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isWaiting} data-hint=${isWaiting ? "when the kernel is idle" : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
 }
 
 /** @typedef {"before" | "after" | "other" | "gone"} CellState */
