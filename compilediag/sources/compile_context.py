@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
+import threading
 import types
 from collections import OrderedDict
 from typing import Any, TypedDict
@@ -116,13 +117,15 @@ class CompileKeys:
 class CompileContext:
     """What the sources of one recording know about its compile attempts, and the columns that name one in a row."""
 
+    #: The look-ups and stores in caches that a thread is in, the innermost last.
+    cache_records: PerThread[list[LookUp | CacheStore]] = PerThread(list)
+
     def __init__(self) -> None:
+        self.per_thread = threading.local()
         self.keys = CompileKeys()
         #: Compile key -> what is known in addition to torch's metrics: function, file, line, backend, attempt, stack.
         self.frames: dict[str, dict[str, Any]] = {}
         self.stacks = CallStacks()
-        #: The look-ups and stores in caches that a thread is in, the innermost last.
-        self.cache_records: PerThread[list[LookUp | CacheStore]] = PerThread(list)
         #: The keys of earlier look-ups, from when a source of a cache first needs them.
         self.key_history: KeyHistory | None = None
 

@@ -241,19 +241,15 @@ def _complete_choice(
 class SelectAlgorithm(Tuner):
     name = "select_algorithm"
     late_needs = (torch_api.WORKERS,)
+    _thread = PerThread(TuningThread)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._per_thread: PerThread[TuningThread] = PerThread(TuningThread)
         #: Tunings whose winner the scheduler has not settled yet, with their thread.
         self._open: list[tuple[int, SelectorRun]] = []
         #: Tunings whose times another thread waits for, and what processes reported of choices, by id.
         self._pipelined: list[SelectorRun] = []
         self._measured: dict[int, ProcessTiming] = {}
-
-    @property
-    def _thread(self) -> TuningThread:
-        return self._per_thread.get()
 
     @classmethod
     def probe(cls) -> None:

@@ -125,15 +125,11 @@ class KernelThread:
 
 class TritonHeuristics(Tuner):
     name = "triton_heuristics"
+    _thread = PerThread(KernelThread)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._per_thread: PerThread[KernelThread] = PerThread(KernelThread)
         self._kernels: weakref.WeakKeyDictionary[Any, KnownKernel] = weakref.WeakKeyDictionary()
-
-    @property
-    def _thread(self) -> KernelThread:
-        return self._per_thread.get()
 
     @classmethod
     def probe(cls) -> None:
@@ -335,14 +331,7 @@ class TritonAutotune(Tuner):
 
     name = "triton_autotune"
     checks = (require_triton,)
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        self._per_thread: PerThread[LaunchThread] = PerThread(LaunchThread)
-
-    @property
-    def _thread(self) -> LaunchThread:
-        return self._per_thread.get()
+    _thread = PerThread(LaunchThread)
 
     @hook(torch_api.CONFIGS_PRUNED, late=True)
     def _on_pruned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

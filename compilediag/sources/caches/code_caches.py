@@ -164,10 +164,10 @@ Begun = tuple[int, Any]
 class CodeCaches(CacheSource):
     name = "code_caches"
     needs = (COMPILE_CONTEXT, torch_api.FUTURE, torch_api.BUNDLED_FUTURE)
+    _thread = PerThread(KernelState)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._thread: PerThread[KernelState] = PerThread(KernelState)
         #: id of a C++ kernel or its future -> itself, so that the id stays its own, and the key of its library.
         self._ordered: OrderedDict[int, tuple[Any, str | None]] = OrderedDict()
         #: name of a triton kernel -> when a worker was asked for it, and the kind of worker.
@@ -220,7 +220,7 @@ class CodeCaches(CacheSource):
     @hook(torch_api.LIBRARY_LOADED, before=_before_cached_call)
     def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
-        thread = self._thread.get()
+        thread = self._thread
         thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
         if key is not None and torch_api.is_wrapper(args[0]):
             self.emit(self._builds.claim, WRAPPER, key, self._ids())
@@ -257,7 +257,7 @@ class CodeCaches(CacheSource):
 
     @hook(torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED)
     def _cpp_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        thread = self._thread.get()
+        thread = self._thread
         key, thread.library = thread.library, None
         if error is not None:  # It was built in this thread.
             reason = describe_error(error)[:MAX_REASON]
@@ -282,18 +282,18 @@ class CodeCaches(CacheSource):
     # Triton kernels
 
     def _before_triton(self, args: Args, kwargs: Kwargs) -> int:
-        thread = self._thread.get()
+        thread = self._thread
         thread.is_found = thread.is_compiled = False
         return clock.now_ns()
 
     @hook(torch_api.KERNEL_LOOKED_UP)
     def _kernel_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._thread.get().is_found = result is not None
+        self._thread.is_found = result is not None
 
     @hook(torch_api.TRITON_ORDERED, before=_before_triton)
     def _triton_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began_ns: int | None) -> None:
         """A kernel is looked up twice: when its code is generated, to compile it early, and by the module."""
-        thread, name = self._thread.get(), call_argument(args, kwargs, 1, "kernel_name")
+        thread, name = self._thread, call_argument(args, kwargs, 1, "kernel_name")
         if began_ns is not None:
             row = _make_look_up("triton_code", (began_ns, thread.is_found), name, error)
             # The kernel may be a future: `kernels` has how long it took.
@@ -312,7 +312,7 @@ class CodeCaches(CacheSource):
         seconds = info["compile_time_us"] / 1e6
         now = clock.now_ns()
         sent = self._sent.pop(name, (now - int(seconds * 1e9), "process"))
-        self._thread.get().is_compiled = True
+        self._thread.is_compiled = True
         # torch measures with the wall clock.
         is_possible = 0 <= seconds * 1e9 <= now - sent[0] + clock.TOLERANCE_NS
         self._emit_kernel(name, sent, outcome="compiled", duration_s=seconds if is_possible else None)

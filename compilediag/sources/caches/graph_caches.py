@@ -71,7 +71,6 @@ class GuardedCache(CacheSource):
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._history = shared_history(self.context)
-        self._open = self.context.cache_records
         self._owner: Any = None
         self._registered: list[Any] = []
         self._filter = Callback(self, self._read_log)
@@ -103,10 +102,14 @@ class GuardedCache(CacheSource):
 
     # Open records
 
+    def forget_calls(self) -> None:
+        super().forget_calls()
+        self.context.cache_records.clear()
+
     def _begin(self, record: Record) -> Record:
         record.compile_id, record.compile_key = self.context.keys.current()
         record.frame = self.context.frames.get(record.compile_key or "", {})
-        self._open.get().append(record)
+        self.context.cache_records.append(record)
         return record
 
     def before_look_up(self, args: Args, kwargs: Kwargs) -> LookUp:
@@ -117,14 +120,14 @@ class GuardedCache(CacheSource):
 
     def _end(self, record: Record) -> Record:
         """Remove a record, and what an interrupt has left above it."""
-        running = self._open.get()
+        running = self.context.cache_records
         del running[next((at for at, each in enumerate(running) if each is record), len(running)) :]
         record.duration_s = (clock.now_ns() - record.time_ns) / 1e9
         return record
 
     def _top(self, kind: type[Record]) -> Record | None:
         """The thread's innermost record, if it is of this cache and kind."""
-        record = self._open.get()[-1:]
+        record = self.context.cache_records[-1:]
         return record[0] if record and isinstance(record[0], kind) and record[0].cache == self.cache else None
 
     # What happens during a look-up or store
@@ -152,7 +155,7 @@ class GuardedCache(CacheSource):
             look.troubles["local"] = Trouble(None, "torch logged why")
 
     def _describe_failing(self, expression: str, evaluate: Any, hints: Any) -> str:
-        if len(self._open.get()) > 1:
+        if len(self.context.cache_records) > 1:
             return f"{expression}: {NOT_THE_SAME}"
         values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
         return describe_failing_guards(expression, torch_api.guard_evaluator(evaluate, hints), values)
@@ -243,24 +246,21 @@ class FxGraphCache(GuardedCache):
     result_point = torch_api.FX_RESULT
     written_point = torch_api.FX_WRITTEN
     cleared_point = torch_api.FX_CLEARED
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        #: The error of making a key, until torch has made a bypass of it.
-        self._key_error: PerThread[str | None] = PerThread(lambda: None)
-        #: The graph whose module torch writes again.
-        self._restoring: PerThread[Any] = PerThread(lambda: None)
+    #: The error of making a key, until torch has made a bypass of it.
+    _key_error = PerThread[str | None](lambda: None)
+    #: The graph whose module torch writes again.
+    _restoring = PerThread[Any](lambda: None)
 
     # Keys
 
     @hook(torch_api.FX_KEY_HASHED)
     def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None and error.__cause__ is not None:
-            self._key_error.set(describe_error(error.__cause__))
+            self._key_error = describe_error(error.__cause__)
 
     @hook(torch_api.FX_KEY_PREPARED)
     def _key_prepared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        cause = self._key_error.take()
+        cause, self._key_error = self._key_error, None
         if error is None and result[0] is not None:
             return
         look = LookUp(self.cache, clock.now_ns(), outcome="bypass", exception_type="BypassFxGraphCache")
@@ -319,15 +319,15 @@ class FxGraphCache(GuardedCache):
     # The generated module of an entry
 
     def _before_module(self, args: Args, kwargs: Kwargs) -> None:
-        self._restoring.set(args[0])
+        self._restoring = args[0]
 
     @hook(torch_api.MODULE_RESTORED, before=_before_module)
     def _module_restored(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
-        self._restoring.take()
+        self._restoring = None
 
     @hook(torch_api.FILE_WRITTEN)
     def _file_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        graph = self._restoring.get()
+        graph = self._restoring
         if graph is None:
             return
         write = self._end(self._begin(CacheStore(self.cache, clock.now_ns(), key=torch_api.graph_key(graph))))
@@ -565,11 +565,7 @@ class RemoteCache(Source):
     """
 
     name = "remote_cache"
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        self._transfer: PerThread[Transfer | None] = PerThread(lambda: None)
-        self._open = self.context.cache_records
+    _transfer = PerThread[Transfer | None](lambda: None)
 
     def _before_get(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(args, kwargs, is_put=False)
@@ -580,7 +576,7 @@ class RemoteCache(Source):
     def _begin(self, args: Args, kwargs: Kwargs, is_put: bool) -> None:
         if torch_api.is_remote(args[0]):
             fetch = self._make_fetch(args[0], is_put, call_argument(args, kwargs, 1, "key"))
-            self._transfer.set(Transfer(fetch))
+            self._transfer = Transfer(fetch)
 
     def _make_fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
         compile_id, compile_key = self.context.keys.current()
@@ -591,7 +587,7 @@ class RemoteCache(Source):
     # Bytes
 
     def _before_transfer(self, args: Args, kwargs: Kwargs) -> None:
-        transfer = self._transfer.get()
+        transfer = self._transfer
         if transfer is not None and torch_api.is_redis(args[0]):
             transfer.client = torch_api.redis_client(args[0])
             transfer.fetch.is_given_up = transfer.client is None
@@ -607,7 +603,7 @@ class RemoteCache(Source):
             self._count_bytes(args[0], call_argument(args, kwargs, 2, "data"))
 
     def _count_bytes(self, backend: Any, data: Any) -> None:
-        transfer = self._transfer.get()
+        transfer = self._transfer
         if transfer is None or transfer.fetch.is_given_up:
             return
         if transfer.client is not None and torch_api.redis_client(backend) is None:
@@ -623,7 +619,7 @@ class RemoteCache(Source):
         fetch = self._end(error)
         if fetch is None:
             return
-        running = self._open.get()
+        running = self.context.cache_records
         look = running[-1] if running else None
         if isinstance(look, LookUp) and look.cache == fetch.cache:
             if error is None:
@@ -644,7 +640,7 @@ class RemoteCache(Source):
         self.emit(make_fetch_row, fetch)
 
     def _end(self, error: Raised) -> Fetch | None:
-        transfer = self._transfer.take()
+        transfer, self._transfer = self._transfer, None
         if transfer is None:
             return None
         fetch = transfer.fetch

@@ -94,12 +94,12 @@ PENDING = "outputs of earlier steps still need their backward, so their memory c
 class CudaGraphs(Source):
     name = "cudagraphs"
     checks = (torch_api.require_cuda,)
+    #: What is known of the runs that a thread is in.
+    _running = PerThread[list[dict[str, Any]]](list)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._filter = Callback(self, self._read_warning)
-        #: What is known of the runs that a thread is in.
-        self._running: PerThread[list[dict[str, Any]]] = PerThread(list)
         #: Runs in warm-up since the last capture, of each function of each manager.
         self._eager: weakref.WeakKeyDictionary[Any, Counter[Any]] = weakref.WeakKeyDictionary()
 
@@ -116,12 +116,12 @@ class CudaGraphs(Source):
 
     def _begin(self) -> dict[str, Any]:
         begun = {"began_ns": time.perf_counter_ns(), "time_ns": clock.now_ns()}
-        self._running.get().append(begun)
+        self._running.append(begun)
         return begun
 
     def _end(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What was known when the call began, and its times."""
-        begun = self._running.get().pop()
+        begun = self._running.pop()
         milliseconds = (time.perf_counter_ns() - begun["began_ns"]) / 1e6
         return begun, {"time_ns": begun["time_ns"], "duration_ms": milliseconds}
 
@@ -139,7 +139,7 @@ class CudaGraphs(Source):
 
     @hook_before(torch_api.CAPTURE_ENDS)
     def _before_capture_end(self, args: Args, kwargs: Kwargs) -> None:
-        begun = self._running.get()
+        begun = self._running
         if begun and "known" in begun[-1]:
             begun[-1]["known"]["nodes"] = torch_api.count_nodes()
 
@@ -188,7 +188,7 @@ class CudaGraphs(Source):
     @hook(torch_api.WARMUP_EXTENDED, late=True)
     def _warmup_extended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Outside of a warm-up the call has no effect."""
-        running = self._running.get()
+        running = self._running
         if running and torch_api.is_warming_up(args[0]):
             running[-1]["extended"] = EXTENDED
 
@@ -287,14 +287,7 @@ class CudaGraphSkips(Source):
 
     name = "cudagraph_skips"
     needs = torch_api.SKIPS[:1]
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        self._per_thread: PerThread[SkipThread] = PerThread(SkipThread)
-
-    @property
-    def _thread(self) -> SkipThread:
-        return self._per_thread.get()
+    _thread = PerThread(SkipThread)
 
     def _current_key(self) -> str | None:
         return self.context.keys.current()[1]
@@ -443,10 +436,10 @@ class Replays(Source):
     name = "replays"
     checks = (torch_api.require_cuda,)
     on_request = True
+    _call = PerThread(RunningCall)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._call: PerThread[RunningCall] = PerThread(RunningCall)
         self._counts: list[ReplayCount] = []
         self._of: weakref.WeakKeyDictionary[Any, dict[Any, ReplayCount]] = weakref.WeakKeyDictionary()
         self._due = 0.0
@@ -458,7 +451,7 @@ class Replays(Source):
         self.recorder.release(self)
 
     def _before_run(self, args: Args, kwargs: Kwargs) -> None:
-        call = self._call.get()
+        call = self._call
         if call.depth == 0:
             call.is_seen = False
         call.depth += 1
@@ -466,7 +459,7 @@ class Replays(Source):
     @hook(torch_api.FUNCTION_RUN, before=_before_run, late=True)
     def _ran(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         """One call is done; torch starts some of them twice, one inside the other."""
-        call = self._call.get()
+        call = self._call
         call.depth = max(0, call.depth - 1)
         if call.depth == 0 and not call.is_seen and error is None:
             manager, function_id = args[0], args[2]
@@ -474,11 +467,11 @@ class Replays(Source):
 
     @hook(torch_api.WARMED_UP, torch_api.RECORDED, late=True)
     def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._call.get().is_seen = True
+        self._call.is_seen = True
 
     @hook(torch_api.REPLAYED_IN_TREE, late=True)
     def _replayed_in_tree(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._call.get().is_seen = True
+        self._call.is_seen = True
         if error is None:
             manager, node, _ = args
             self._count(node, None, "replays", manager, node.wrapped_function.id, node.id.id)
@@ -486,7 +479,7 @@ class Replays(Source):
     @hook(torch_api.REPLAYED)
     def _on_replayed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A replay outside a call of a tree is of a graph that the tree does not own."""
-        if self._call.get().depth == 0 and error is None:
+        if self._call.depth == 0 and error is None:
             counts = self._of.setdefault(args[0], {})
             if None not in counts:
                 backend = "user" if torch_api.find_capturer() == "user" else "no_trees"
@@ -528,18 +521,15 @@ class UserCaptures(Source):
 
     name = "captures"
     checks = (torch_api.require_cuda,)
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        #: The captures that a thread is in: id of the graph -> what is known of it.
-        self._running: PerThread[dict[int, dict[str, Any]]] = PerThread(dict)
+    #: The captures that a thread is in: id of the graph -> what is known of it.
+    _running = PerThread[dict[int, dict[str, Any]]](dict)
 
     def _before_start(self, args: Args, kwargs: Kwargs) -> None:
         capturer = torch_api.find_capturer()
         if capturer == "trees":
             return
         file, line = torch_api.user_line() or (None, None)
-        self._running.get()[id(args[0])] = {
+        self._running[id(args[0])] = {
             "begin_ns": time.perf_counter_ns(),
             "known": {
                 "time_ns": clock.now_ns(),
@@ -552,18 +542,18 @@ class UserCaptures(Source):
 
     @hook(torch_api.CAPTURE_STARTS, before=_before_start)
     def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
-        if error is not None and (begun := self._running.get().pop(id(args[0]), None)):
+        if error is not None and (begun := self._running.pop(id(args[0]), None)):
             self.emit(_make_row, begun["known"], "failed", describe_error(error))
 
     def _before_end(self, args: Args, kwargs: Kwargs) -> None:
-        begun = self._running.get().get(id(args[0]))
+        begun = self._running.get(id(args[0]))
         if begun is not None:
             begun["known"]["nodes"] = torch_api.count_nodes()
             begun["broken"] = sys.exc_info()[1]
 
     @hook(torch_api.CAPTURE_ENDS, before=_before_end)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
-        begun = self._running.get().pop(id(args[0]), None)
+        begun = self._running.pop(id(args[0]), None)
         if begun is None:
             return
         known = begun["known"]

@@ -214,12 +214,12 @@ class CompiledCalls(Source):
     name = "calls"
     needs = torch_api.FOR_CALLS
     on_request = True
+    #: Whether the last conversion of the thread gave an entry.
+    _gave_entry = PerThread(lambda: True)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._counter = CallCounter()
-        #: Whether the last conversion of the thread gave an entry.
-        self._gave_entry: PerThread[bool] = PerThread(lambda: True)
         self._began = self._due = time.monotonic()
 
     @classmethod
@@ -250,7 +250,7 @@ class CompiledCalls(Source):
     def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """The result of a conversion: if it is an entry, its code runs next."""
         entry = getattr(args[0], "guarded_code", None)
-        self._gave_entry.set(entry is not None)
+        self._gave_entry = entry is not None
         code = torch_api.converted_code(DEPTH) if entry is not None else None
         if entry is not None and code is not None:
             self.context.keys.assign(entry.compile_id)
@@ -271,7 +271,8 @@ class CompiledCalls(Source):
 
         Torch did not give up on a function that never had anything to compile.
         """
-        failed, gave_entry = metrics.fail_type is not None, self._gave_entry.take()
+        failed, gave_entry = metrics.fail_type is not None, self._gave_entry
+        del self._gave_entry
         if not failed and gave_entry:
             return None
         code = torch_api.converted_code(DEPTH)

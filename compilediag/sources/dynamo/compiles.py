@@ -127,15 +127,12 @@ class Compiles(Source):
 
     name = "compiles"
     needs = (torch_api.COMPILE_CONTEXT,)
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        #: Id and key of what `aot_compile` captured last in this thread.
-        self._captured: PerThread[tuple[str | None, str | None]] = PerThread(lambda: (None, None))
+    #: Id and key of what `aot_compile` captured last in this thread.
+    _captured = PerThread[tuple[str | None, str | None]](lambda: (None, None))
 
     @hook_before(torch_api.CAPTURE, optional=True)
     def _before_capture_ahead(self, args: Args, kwargs: Kwargs) -> None:
-        self._captured.set(self.context.keys.current())
+        self._captured = self.context.keys.current()
 
     @hook(torch_api.METRICS_RECORDED)
     def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -155,7 +152,8 @@ class Compiles(Source):
         if found is None:
             return False
         code, known = found
-        known["compile_id"], key = self._captured.take()
+        known["compile_id"], key = self._captured
+        del self._captured
         stacks = self.context.stacks
         around = frames_outside(None, torch_api.AOT_COMPILE.module)
         self.emit(add_call_stack, stacks, known, code, around, clock.now_ns())

@@ -15,7 +15,7 @@ from ...events import CacheLookup
 from ...system import clock
 from ..compile_context import OwnerColumns, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink, Made
+from ..hooks.sink import Made
 from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
@@ -45,13 +45,10 @@ class Conversion:
 class DynamoCache(CacheSource):
     name = "dynamo_cache"
     needs = (torch_api.CACHE_ENTRIES,)
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        #: The thread's conversions, nested where compiles are.
-        self._open: PerThread[list[Conversion]] = PerThread(list)
-        #: Key of the package that was read, and the error.
-        self._read: PerThread[tuple[str | None, Raised]] = PerThread(lambda: (None, None))
+    #: The thread's conversions, nested where compiles are.
+    _open = PerThread[list[Conversion]](list)
+    #: Key of the package that was read, and the error.
+    _read = PerThread[tuple[str | None, Raised]](lambda: (None, None))
 
     # Look-ups that failed, and their results
 
@@ -59,14 +56,14 @@ class DynamoCache(CacheSource):
     def _conversion_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         code = torch_api.converted_code()
         if code is not None:
-            running = self._open.get()
+            running = self._open
             running.append(Conversion(clock.now_ns(), code, len(torch_api.looked_up_entries(code))))
             del running[:-MAX_OPEN]
 
     @hook(torch_api.LIMIT_CHECK)
     def _limit_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """The conversion gets as far as compiling, or would if no limit was reached."""
-        running = self._open.get()
+        running = self._open
         if running and error is None:
             compile_id = call_argument(args, kwargs, 1, "compile_id")
             running[-1].compile_key = self.context.keys.assign(compile_id)
@@ -76,7 +73,7 @@ class DynamoCache(CacheSource):
     @hook(torch_api.CONVERSION_RESULT)
     def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch skips the frame without a compile, or has compiled it and may still fail: the metrics come last."""
-        running = self._open.get()
+        running = self._open
         if not running:
             return
         running[-1].result = args[0]
@@ -87,7 +84,7 @@ class DynamoCache(CacheSource):
 
     @hook(torch_api.METRICS_RECORDED)
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        metrics, running = call_argument(args, kwargs, 0, "c"), self._open.get()
+        metrics, running = call_argument(args, kwargs, 0, "c"), self._open
         key = self.context.keys.match(metrics.compile_id)
         if not running or metrics.is_forward is False or key not in [c.compile_key for c in running]:
             return
@@ -144,15 +141,16 @@ class DynamoCache(CacheSource):
     # Packages on disk
 
     def _before_package_look_up(self, args: Args, kwargs: Kwargs) -> None:
-        self._read.set((None, None))
+        self._read = (None, None)
 
     @hook(torch_api.PACKAGE_READ)
     def _package_read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._read.set((call_argument(args, kwargs, 1, "key"), error))
+        self._read = call_argument(args, kwargs, 1, "key"), error
 
     @hook(torch_api.PACKAGE_LOOKED_UP, before=_before_package_look_up)
     def _package_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
-        key, read_error = self._read.take()
+        key, read_error = self._read
+        del self._read
         outcome = "failed" if error or read_error else "miss" if result is None else "hit"
         code = getattr(call_argument(args, kwargs, 1, "fn"), "__code__", None)
         owner = self.context.function_columns(None) if code is None else code_columns(code)

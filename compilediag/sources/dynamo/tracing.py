@@ -16,7 +16,7 @@ from typing import Any
 from ...events import TracedFunction
 from ...system import clock
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink, Made
+from ..hooks.sink import Made
 from ..hooks.source import Source, hook, hook_before
 from ..hooks.threads import PerThread
 from . import torch_api
@@ -74,14 +74,11 @@ class Tracing(Source):
     name = "tracing"
     needs = (torch_api.COMPILE_CONTEXT,)
     on_request = True
-
-    def __init__(self, recorder: EventSink, detail: str):
-        super().__init__(recorder, detail)
-        #: What is traced in this thread, the innermost function last.
-        self._running: PerThread[list[_Running]] = PerThread(list)
+    #: What is traced in this thread, the innermost function last.
+    _running = PerThread[list[_Running]](list)
 
     def _before_traced(self, args: Args, kwargs: Kwargs) -> _Running | None:
-        tracer, running = args[0], self._running.get()
+        tracer, running = args[0], self._running
         caller = getattr(tracer, "parent", None)
         if caller is None:
             root = _Root(*self.context.keys.current())
@@ -97,7 +94,7 @@ class Tracing(Source):
 
     @hook(torch_api.FUNCTION_TRACED, before=_before_traced)
     def _on_traced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entry: _Running | None) -> None:
-        running = self._running.get()
+        running = self._running
         if entry is None or entry not in running:
             return
         while running.pop() is not entry:
@@ -116,7 +113,7 @@ class Tracing(Source):
     def _before_complete(self, args: Args, kwargs: Kwargs) -> None:
         """The time that follows is the backend's."""
         now = time.perf_counter_ns()
-        for entry in self._running.get():
+        for entry in self._running:
             if entry.output is args[0] and entry.end_ns is None:
                 entry.end_ns = now
 

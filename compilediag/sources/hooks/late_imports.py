@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from .own_errors import run_each
-from .threads import PerThread
 
 #: As all state of a module, it outlives `importlib.reload`.
 _installed: list[WhenImported] = globals().get("_installed", [])
@@ -35,8 +35,8 @@ class WhenImported(MetaPathFinder):
     ):
         self._actions = actions
         self._fail, self._handle = fail, handle
-        #: The module whose own loader is searched now.
-        self._searching: PerThread[str | None] = PerThread(lambda: None)
+        #: `name`: the module whose own loader this thread searches now.
+        self._searching = threading.local()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -51,13 +51,13 @@ class WhenImported(MetaPathFinder):
 
     def _find_notifying(self, name: str) -> ModuleSpec | None:
         action = self._actions.get(name)
-        if action is None or self._searching.get() == name:
+        if action is None or getattr(self._searching, "name", None) == name:
             return None
         try:
-            self._searching.set(name)
+            self._searching.name = name
             spec = importlib.util.find_spec(name)
         finally:
-            self._searching.set(None)
+            self._searching.name = None
         if spec is not None and spec.loader is not None:
             spec.loader = _NotifyingLoader(spec.loader, action, self._fail, self._handle)
         return spec

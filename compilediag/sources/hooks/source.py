@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from .late_imports import WhenImported
 from .own_errors import error_columns
 from .patches import Before, Observer, Patch
 from .sink import EventSink, Made
-from .threads import PerThread
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
 #: After so many errors of its own a source switches itself off.
@@ -96,6 +96,7 @@ class Source:
         self.recorder = recorder
         self.context = recorder.context
         self.detail = detail
+        self.per_thread = threading.local()
         self.events = 0
         self.dropped = 0
         self.errors = 0
@@ -304,9 +305,7 @@ class Source:
         """Forget the calls that this thread is in: an interrupt has ended a hook before it noted that one began or
         ended.
         """
-        for value in vars(self).values():
-            if isinstance(value, PerThread):
-                value.forget()
+        self.per_thread.__dict__.clear()
 
     def note_error(self, error: BaseException) -> None:
         """Count an error of ours; after too many this source switches itself off and says so."""

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 
 def caller_frames(depth: int) -> Iterator[FrameType]:
@@ -32,30 +32,33 @@ def _find_torch_folder() -> str:
 Value = TypeVar("Value")
 
 
+class HasThreads(Protocol):
+    """An object with attributes that are `PerThread`; `per_thread` has their values."""
+
+    per_thread: threading.local
+
+
 class PerThread(Generic[Value]):
-    """One value per thread, created by `create` when a thread first asks. It goes when the thread ends."""
+    """An attribute with one value per thread, created by `create` when a thread first reads it. It goes when the thread
+    ends; when it is deleted, the next read creates it anew.
+    """
 
     def __init__(self, create: Callable[[], Value]):
         self._create = create
-        self._local = threading.local()
 
-    def get(self) -> Value:
-        """This thread's value."""
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: HasThreads, cls: type) -> Value:
+        values = owner.per_thread.__dict__
         try:
-            value: Value = self._local.value
-        except AttributeError:
-            value = self._local.value = self._create()
+            value: Value = values[self._name]
+        except KeyError:
+            value = values[self._name] = self._create()
         return value
 
-    def set(self, value: Value) -> None:
-        self._local.value = value
+    def __set__(self, owner: HasThreads, value: Value) -> None:
+        owner.per_thread.__dict__[self._name] = value
 
-    def forget(self) -> None:
-        """Let the next `get` create this thread's value anew."""
-        self._local.__dict__.clear()
-
-    def take(self) -> Value:
-        """This thread's value, which the next `get` creates anew."""
-        value = self.get()
-        del self._local.value
-        return value
+    def __delete__(self, owner: HasThreads) -> None:
+        owner.per_thread.__dict__.pop(self._name, None)
