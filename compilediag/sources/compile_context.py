@@ -140,6 +140,11 @@ class CompileContext:
         text = None if compile_id is None else str(compile_id)
         return {"compile_id": text, "compile_key": key, **self.function_columns(key)}
 
+    def current_attempt(self) -> AttemptColumns:
+        """compile_id and compile_key of the attempt that runs in this thread; None outside of one."""
+        compile_id, key = self.keys.current()
+        return {"compile_id": compile_id, "compile_key": key}
+
     def current_columns(self) -> OwnerColumns:
         """compile_id, compile_key, function, file and line of the attempt that runs in this thread; None outside of
         one.

@@ -99,7 +99,7 @@ def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
         TimedChoice("big", time_ms=float("inf"), fail_reason="out of resource"),
         TimedChoice("late", stage="precompile", fail_reason="TimeoutError: 3600 s"),
     ]
-    tuning = TuningRecord("select_algorithm", "mm", 7, run_id="r", frame={"function": "f", "line": 3}, timed=timed)
+    tuning = TuningRecord("select_algorithm", "mm", 7, run_id="r", owner={"function": "f", "line": 3}, timed=timed)
     details = make_choices(tuning)
     assert [row.time_ms for row in details] == [0.5, None, None, None, None]
     assert [row.fail_reason for row in details] == [

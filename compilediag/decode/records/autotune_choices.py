@@ -56,16 +56,14 @@ class TimedChoice:
 
 @dataclass(slots=True)
 class TuningRecord:
-    """An autotuning run: what its choices have in common, and the choices."""
+    """An autotuning run: what its choices have in common, and the choices. `owner`: the columns of its compile."""
 
     tuner: str
     op: str | None
     time_ns: int
     inputs: list[str] | None = None
     device: str | None = None
-    compile_id: str | None = None
-    compile_key: str | None = None
-    frame: Mapping[str, Any] = field(default_factory=dict)
+    owner: Mapping[str, Any] = field(default_factory=dict)
     precompile_s: float | None = None
     threads: int | None = None
     from_cache: str | None = None
@@ -91,14 +89,10 @@ def _make_choice(tuning: TuningRecord, run_id: str, timed: TimedChoice) -> Autot
         time_ms = None
     return AutotuneChoice(
         time_ns=timed.time_ns or tuning.time_ns,
-        compile_id=tuning.compile_id,
-        compile_key=tuning.compile_key,
+        **tuning.owner,
         run_id=run_id,
         tuner=tuning.tuner,
         stage=timed.stage,
-        function=tuning.frame.get("function"),
-        file=tuning.frame.get("file"),
-        line=tuning.frame.get("line"),
         op=tuning.op,
         inputs=tuning.inputs,
         choice=timed.name,

@@ -21,20 +21,19 @@ from ...decode.records.autotune_choices import (
     classify_choice,
     extract_reason,
     make_choices,
-    make_run_id,
     parse_inputs,
     parse_parameters,
 )
 from ...system import clock
 from ...system.interrupts import pass_on
+from ..compile_context import OwnerColumns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import hook
+from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules
 from . import torch_api
-from .triton_tuning import CompileIds, Tuner
 
 TUNER = "select_algorithm"
 
@@ -80,7 +79,8 @@ class SelectorRun:
     device: str | None
     key: str | None
     choices: list[Any]
-    ids: CompileIds
+    #: The columns of its compile.
+    owner: OwnerColumns
     began_ns: int = field(default_factory=clock.now_ns)
     rounds: list[TimingRound] = field(default_factory=list)
     #: Compiles that torch waited for: future -> choice; from when to when.
@@ -99,10 +99,6 @@ class SelectorRun:
     looked_up: bool = False
     winner: Any = None
     settled: bool = False
-
-    def start_waiting(self, futures: dict[Any, Any]) -> None:
-        self.futures = futures
-        self.waited_ns = [clock.now_ns()]
 
     def end_waiting(self) -> None:
         """The compiles are over; the first call counts."""
@@ -125,6 +121,20 @@ class SelectorRun:
         """The choice that torch takes where nothing else decides."""
         return min(self.times, key=self.times.__getitem__, default=None)
 
+    def make_record(self) -> TuningRecord:
+        """What its choices have in common."""
+        waited = self.waited_ns
+        return TuningRecord(
+            tuner=TUNER,
+            op=self.op,
+            time_ns=self.began_ns,
+            device=self.device,
+            owner=self.owner,
+            precompile_s=(waited[1] - waited[0]) / 1e9 if len(waited) == 2 else None,
+            threads=self.threads,
+            from_cache="local" if self.answered else None,
+        )
+
 
 class TuningThread:
     """What one thread tunes."""
@@ -140,22 +150,8 @@ class TuningThread:
         self.results: tuple[Any, ...] = ()
 
 
-def copy_facts(run: SelectorRun, frame: Mapping[str, Any]) -> tuple[Any, ...]:
+def copy_facts(run: SelectorRun) -> tuple[Any, ...]:
     """The arguments of `make_rows`: what a run's rows need, without its live objects, which hold a whole graph."""
-    waited = run.waited_ns
-    tuning = TuningRecord(
-        tuner=TUNER,
-        op=run.op,
-        time_ns=run.began_ns,
-        device=run.device,
-        compile_id=run.ids.compile_id,
-        compile_key=run.ids.compile_key,
-        frame=frame,
-        precompile_s=(waited[1] - waited[0]) / 1e9 if len(waited) == 2 else None,
-        threads=run.threads,
-        from_cache="local" if run.answered else None,
-        run_id=make_run_id(TUNER),
-    )
     seconds = _compile_seconds(run.futures or {})
     choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
     at = {id(choice): n for n, choice in enumerate(run.choices)}
@@ -163,7 +159,7 @@ def copy_facts(run: SelectorRun, frame: Mapping[str, Any]) -> tuple[Any, ...]:
         (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
         for r in _list_rounds(run)
     ]
-    return tuning, run.key, choices, rounds
+    return run.make_record(), run.key, choices, rounds
 
 
 def _list_rounds(run: SelectorRun) -> list[TimingRound]:
@@ -238,8 +234,8 @@ def _complete_choice(
     return timed
 
 
-class SelectAlgorithm(Tuner):
-    name = "select_algorithm"
+class SelectAlgorithm(CacheSource):
+    name = TUNER
     late_needs = (torch_api.WORKERS,)
     _thread = PerThread(TuningThread)
 
@@ -273,21 +269,18 @@ class SelectAlgorithm(Tuner):
             if winner is not None and not run.settled:
                 run.settle(winner)
             self._emit_run(run)
-        if error is not None and not runs:
+        if error is not None and not runs:  # It had nothing to choose from.
             name, layout = (call_argument(args, kwargs, *at) for at in ((1, "name"), (4, "layout")))
-            self.emit(
-                _make_empty_rows,
-                self._start_run(name, layout, None, []),
-                self.frame(self.current_ids()),
-                _error_text(error),
-            )
+            record = self._start_run(name, layout, None, []).make_record()
+            record.timed = [TimedChoice(name=None, is_winner=False, fail_reason=_error_text(error))]
+            self.emit(make_choices, record)
 
     def _before_tuning(self, args: Args, kwargs: Kwargs) -> None:
         wanted = (1, "name"), (3, "layout"), (5, "inputs_key"), (6, "choices")
         name, layout, key, choices = (call_argument(args, kwargs, *at) for at in wanted)
         run = self._start_run(name, layout, key, choices)
         # Emit what a compile left open that failed before its scheduler could settle it.
-        self._emit_open(lambda thread, left: thread == get_ident() and left.ids != run.ids)
+        self._emit_open(lambda thread, left: thread == get_ident() and left.owner != run.owner)
         self._thread.runs.append(run)
 
     @hook(torch_api.TUNED, before=_before_tuning, late=True)
@@ -314,7 +307,7 @@ class SelectAlgorithm(Tuner):
     def _compiles_awaited(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._thread.runs:
             run = self._thread.runs[-1]
-            run.start_waiting(args[0])
+            run.futures, run.waited_ns = args[0], [clock.now_ns()]
             templates = any(map(torch_api.is_template, args[0].values()))
             run.threads = torch_api.count_compilers(len(run.choices), templates)
 
@@ -346,7 +339,7 @@ class SelectAlgorithm(Tuner):
         outcome = "miss" if not hit else "hit" if error is None else "failed"
         outcome = outcome if torch_api.is_cache_on() else "disabled"
         why = error if hit else None
-        self.emit_lookup("autotune", "local", "look_up", outcome, why, self.owner(run.ids), key=f"{op}: {key}")
+        self.emit_lookup("autotune", "local", "look_up", outcome, why, run.owner, key=f"{op}: {key}")
 
     @hook(torch_api.TEMPLATE_LOOKED_UP, late=True, full=True)
     def _template_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -411,7 +404,7 @@ class SelectAlgorithm(Tuner):
         else:
             self._pipelined.remove(run)
         run.choices = [*run.choices, *(choice for choice in choices if not run.has(choice))]
-        run.ids, run.times = self.current_ids(), times
+        run.owner, run.times = self.context.current_columns(), times
         run.measured = {id(choice): ProcessTiming() for choice in choices}
         run.rounds.append(TimingRound("benchmark", list(choices), times=times))
         self._open.append((get_ident(), run))
@@ -461,29 +454,12 @@ class SelectAlgorithm(Tuner):
 
     def _start_run(self, name: str | None, layout: Any, key: str | None, choices: list[Any]) -> SelectorRun:
         device = getattr(layout, "device", None)
-        return SelectorRun(name, None if device is None else str(device), key, list(choices), self.current_ids())
+        return SelectorRun(
+            name, None if device is None else str(device), key, list(choices), self.context.current_columns()
+        )
 
     def _emit_run(self, run: SelectorRun) -> None:
-        self.emit(make_rows, *copy_facts(run, self.frame(run.ids)))
-
-
-def _make_empty_rows(run: SelectorRun, frame: dict[str, object], reason: str) -> Made:
-    """The row of a tuning that had nothing to choose from."""
-    timed = TimedChoice(name=None, is_winner=False, fail_reason=reason)
-    return make_choices(
-        TuningRecord(
-            tuner=TUNER,
-            op=run.op,
-            time_ns=run.began_ns,
-            inputs=parse_inputs(run.key),
-            device=run.device,
-            compile_id=run.ids.compile_id,
-            compile_key=run.ids.compile_key,
-            frame=frame,
-            run_id=make_run_id(TUNER),
-            timed=[timed],
-        )
-    )
+        self.emit(make_rows, *copy_facts(run))
 
 
 def _error_text(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import os
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...decode.records.autotune_choices import (
     TimedChoice,
@@ -27,7 +27,7 @@ from ...events import KernelCompile
 from ...formatting import format_op
 from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
-from ..compile_context import FunctionColumns, OwnerColumns
+from ..compile_context import OwnerColumns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink
@@ -35,29 +35,6 @@ from ..hooks.source import CacheSource, Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules, require_triton
 from . import torch_api
-
-
-class CompileIds(NamedTuple):
-    """The compile attempt that a tuning belongs to; both None outside of torch.compile."""
-
-    compile_id: str | None
-    compile_key: str | None
-
-
-class Tuner(CacheSource):
-    """A source of the table `autotune`, and of the look-ups in its caches."""
-
-    def current_ids(self) -> CompileIds:
-        return CompileIds(*self.context.keys.current())
-
-    def frame(self, ids: CompileIds) -> FunctionColumns:
-        """Function, file and line that are compiled, as far as known."""
-        return self.context.function_columns(ids.compile_key)
-
-    def owner(self, ids: CompileIds) -> OwnerColumns:
-        """The compile attempt, and its function."""
-        return {"compile_id": ids.compile_id, "compile_key": ids.compile_key, **self.frame(ids)}
-
 
 #: Options of a configuration beside its own names.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -123,7 +100,7 @@ class KernelThread:
         self.hit: str | None = None
 
 
-class TritonHeuristics(Tuner):
+class TritonHeuristics(CacheSource):
     name = "triton_heuristics"
     _thread = PerThread(KernelThread)
 
@@ -141,14 +118,14 @@ class TritonHeuristics(Tuner):
     def _before_precompile(self, args: Args, kwargs: Kwargs) -> None:
         kernel, info = args[0], args[0].autotune_cache_info or {}
         self._thread.kernels.append(kernel)
-        known, ids = self._remember_kernel(kernel), self._ids_of(kernel)
+        known, owner = self._remember_kernel(kernel), self._find_owner(kernel)
         known.began_ns = 0 if kernel.compile_results else clock.now_ns()
         if not torch_api.is_from_worker(kwargs) or known.is_reported:
             return
         if info.get("autotune_cache_state") in ("hit", "miss"):
             # The worker looked it up, and does not report which tier answered.
             tier = None if torch_api.has_remote_cache(kernel) else "local"
-            self.emit_lookup("autotune", tier, "look_up", info["autotune_cache_state"], owner=self.owner(ids))
+            self.emit_lookup("autotune", tier, "look_up", info["autotune_cache_state"], owner=owner)
         lost = info.get("num_configs", 0) - len(kernel.compile_results)
         if lost > 0:
             failed = [TimedChoice(None, "triton", fail_reason=IN_A_WORKER, stage="precompile", is_winner=False)] * lost
@@ -212,13 +189,11 @@ class TritonHeuristics(Tuner):
         if not self._thread.stages:
             return
         kernel, launcher = args[0], args[1]
-        reason = (
-            describe_error(error)
-            if error is not None
-            else torch_api.why_infinite(kernel, launcher)
-            if _is_inf(result)
-            else None
-        )
+        reason = None
+        if error is not None:
+            reason = describe_error(error)
+        elif result == float("inf"):
+            reason = torch_api.why_infinite(kernel, launcher)
         self._thread.stages[-1].timed.append((launcher.config, result, reason))
 
     def _stage_ended(self, stage: str, args: Args, kwargs: Kwargs, result: Any) -> None:
@@ -262,41 +237,36 @@ class TritonHeuristics(Tuner):
 
     # Rows.
 
-    def _ids_of(self, kernel: Any) -> CompileIds:
+    def _find_owner(self, kernel: Any) -> OwnerColumns:
         """The compile that made a kernel, also when it is tuned at its first run."""
         compile_id = torch_api.compile_id_of(kernel)
         if compile_id is None:
-            return self.current_ids()
+            return self.context.current_columns()
         known, keys = self._remember_kernel(kernel), self.context.keys
         if known.compile_key is None:
             known.compile_key = keys.find(compile_id) or keys.match(str(compile_id))
-        return CompileIds(str(compile_id), known.compile_key)
+        columns = self.context.function_columns(known.compile_key)
+        return {"compile_id": str(compile_id), "compile_key": known.compile_key, **columns}
 
     def _remember_kernel(self, kernel: Any) -> KnownKernel:
         return self._kernels.setdefault(kernel, KnownKernel(make_run_id(self.name)))
 
     def _emit(self, kernel: Any, arguments: Any, choices: list[TimedChoice], from_cache: str | None = None) -> None:
         known, info = self._remember_kernel(kernel), kernel.autotune_cache_info or {}
-        compiled_us, ids = info.get("compile_time_us"), self._ids_of(kernel)
+        compiled_us = info.get("compile_time_us")
         tuning = TuningRecord(
             tuner=self.name,
             op=format_op(kernel.inductor_meta.get("kernel_name")) or kernel.fn.__name__,
             time_ns=clock.now_ns(),
             inputs=describe_inputs(arguments) or None,
             device=f"{kernel.device_props.type}:{kernel.device_props.index}",
-            compile_id=ids.compile_id,
-            compile_key=ids.compile_key,
-            frame=self.frame(ids),
+            owner=self._find_owner(kernel),
             precompile_s=known.precompile_s if compiled_us is None else compiled_us / 1e6,
             from_cache=from_cache,
             run_id=known.run_id,
             timed=choices,
         )
         self.emit(make_choices, tuning)
-
-
-def _is_inf(time_ms: Any) -> bool:
-    return bool(time_ms == float("inf"))
 
 
 @dataclass(slots=True)
@@ -320,7 +290,7 @@ class LaunchThread:
         self.error: str | None = None
 
 
-class TritonAutotune(Tuner):
+class TritonAutotune(CacheSource):
     """Tuning of users' own kernels by `triton.autotune`, wherever they are launched.
 
     `Autotuner.run` is on the path of each launch, so it is not watched: `prune_configs` begins a tuning and returns
@@ -378,7 +348,6 @@ class TritonAutotune(Tuner):
     def _emit(self, launch: TunedLaunch, from_cache: str | None, winner: bool) -> None:
         seconds = None if from_cache else (clock.now_ns() - launch.began_ns) / 1e9
         fastest = min(launch.timed, key=lambda one: one[1])[0] if winner else None
-        ids = self.current_ids()
         choices = [
             make_choice(read_parameters(config), time_ms, reason, is_winner=config is fastest, benchmark_s=seconds)
             for config, time_ms, reason in launch.timed
@@ -389,11 +358,8 @@ class TritonAutotune(Tuner):
             time_ns=launch.began_ns,
             inputs=launch.inputs or None,
             device=launch.device,
-            compile_id=ids.compile_id,
-            compile_key=ids.compile_key,
-            frame=self.frame(ids),
+            owner=self.context.current_columns(),
             from_cache=from_cache,
-            run_id=make_run_id(self.name),
             timed=choices,
         )
         self.emit(make_choices, tuning)
@@ -420,12 +386,10 @@ class TritonJit(Source):
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, time_ns: int | None) -> None:
         if time_ns is None or (result is None and error is None):
             return  # A hook of the program has kept triton from compiling it.
-        compile_id, key = self.context.keys.current()
         row = KernelCompile(
             time_ns=time_ns,
             duration_s=(clock.now_ns() - time_ns) / 1e9,
-            compile_id=compile_id,
-            compile_key=key,
+            **self.context.current_attempt(),
             name=getattr(args[0].fn, "__name__", None),
             language="triton",
             where="process",

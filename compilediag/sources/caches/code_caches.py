@@ -174,10 +174,6 @@ class CodeCaches(CacheSource):
         self._sent: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self._look_ups, self._builds = LibraryLookUps(), LibraryBuilds()
 
-    def _ids(self) -> AttemptColumns:
-        compile_id, key = self.context.keys.current()
-        return {"compile_id": compile_id, "compile_key": key}
-
     # The CPU's vector instructions
 
     def _before_check(self, args: Args, kwargs: Kwargs) -> Begun:
@@ -197,7 +193,7 @@ class CodeCaches(CacheSource):
                 name=CPU_CHECK,
                 parent=around[-1] if around else None,
                 depth=len(around),
-                **self._ids(),
+                **self.context.current_attempt(),
             )
             self.emit_event(phase)
 
@@ -223,7 +219,7 @@ class CodeCaches(CacheSource):
         thread = self._thread
         thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
         if key is not None and torch_api.is_wrapper(args[0]):
-            self.emit(self._builds.claim, WRAPPER, key, self._ids())
+            self.emit(self._builds.claim, WRAPPER, key, self.context.current_attempt())
         if began is None or error is not None:
             return
         start, known = began
@@ -253,7 +249,7 @@ class CodeCaches(CacheSource):
             self.emit(self._look_ups.answer, _make_look_up("cpp_code", began, key, error, tier="local"))
             self.emit(self._builds.finish, key, build)
         elif not exists:
-            self.emit_event(make_kernel_row(HEADER, build, self._ids()))
+            self.emit_event(make_kernel_row(HEADER, build, self.context.current_attempt()))
 
     @hook(torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED)
     def _cpp_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -261,7 +257,7 @@ class CodeCaches(CacheSource):
         key, thread.library = thread.library, None
         if error is not None:  # It was built in this thread.
             reason = describe_error(error)[:MAX_REASON]
-            self.emit(self._builds.fail, key, clock.now_ns(), reason, self._ids())
+            self.emit(self._builds.fail, key, clock.now_ns(), reason, self.context.current_attempt())
         else:
             _put(self._ordered, id(result), (result, key))
 
@@ -339,7 +335,7 @@ class CodeCaches(CacheSource):
         for name, value in awaited.items():
             _, key = self._ordered.pop(id(value), (None, None))
             if key is not None and name not in missing[1:]:
-                self.emit(self._builds.claim, name, key, self._ids())
+                self.emit(self._builds.claim, name, key, self.context.current_attempt())
             elif torch_api.is_from_bundle(value) and name not in missing:
                 self._emit_kernel(name, (clock.now_ns(), "process"), outcome="cached")
             elif name in missing[:1] and error is not None:
@@ -362,7 +358,7 @@ class CodeCaches(CacheSource):
         fail_reason: str | None = None,
     ) -> None:
         build = Build(*sent, duration_s, fail_reason)
-        self.emit_event(make_kernel_row(name, build, self._ids(), "triton", outcome))
+        self.emit_event(make_kernel_row(name, build, self.context.current_attempt(), "triton", outcome))
 
 
 def _make_look_up(
