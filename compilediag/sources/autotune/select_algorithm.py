@@ -453,10 +453,8 @@ class SelectAlgorithm(CacheSource):
             self._emit_run(item[1])
 
     def _start_run(self, name: str | None, layout: Any, key: str | None, choices: list[Any]) -> SelectorRun:
-        device = getattr(layout, "device", None)
-        return SelectorRun(
-            name, None if device is None else str(device), key, list(choices), self.context.current_columns()
-        )
+        device, owner = getattr(layout, "device", None), self.context.current_columns()
+        return SelectorRun(name, None if device is None else str(device), key, list(choices), owner)
 
     def _emit_run(self, run: SelectorRun) -> None:
         self.emit(make_rows, *copy_facts(run))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...system.interrupts import pass_on
-from ..hooks.threads import caller_frames, is_torch_file
+from ..hooks.threads import caller_frames
 from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, declare_parameters, fields, hook_points
 
 TREES = "torch._inductor.cudagraph_trees"
@@ -129,15 +129,6 @@ def backend_mode() -> str | None:
             return "backward"
         if frame.f_code.co_name == "forward_cudagraphs":
             return "inference" if frame.f_locals.get("is_inference") else "forward"
-    return None
-
-
-def user_line() -> tuple[str, int] | None:
-    """File and line of the innermost frame that is neither compilediag's nor torch's."""
-    for frame in caller_frames(60):
-        name = frame.f_globals.get("__name__") or ""
-        if not name.startswith("compilediag.") and not is_torch_file(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
     return None
 
 

@@ -30,11 +30,12 @@ from ...decode.records.cudagraph_messages import (
 from ...events import CudaGraphAction
 from ...system import clock
 from ..compile_context import CompileContext
+from ..dynamo.stack_frames import find_user_line
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Callback, Source, hook, hook_before
+from ..hooks.source import Callback, CountingSource, Source, hook, hook_before
 from ..hooks.threads import PerThread
 from . import torch_api
 
@@ -404,8 +405,6 @@ def _parse_silent_skip(reason: str, cuts: Cuts) -> dict[str, Any]:
 
 # Replays
 
-INTERVAL_S = 1.0
-
 
 @dataclass
 class ReplayCount:
@@ -432,7 +431,7 @@ class RunningCall:
     is_seen: bool = False
 
 
-class Replays(Source):
+class Replays(CountingSource):
     name = "replays"
     checks = (torch_api.require_cuda,)
     on_request = True
@@ -442,13 +441,6 @@ class Replays(Source):
         super().__init__(recorder, detail)
         self._counts: list[ReplayCount] = []
         self._of: weakref.WeakKeyDictionary[Any, dict[Any, ReplayCount]] = weakref.WeakKeyDictionary()
-        self._due = 0.0
-
-    def open(self) -> None:
-        self.recorder.counters.append(self)
-
-    def close(self) -> None:
-        self.recorder.release(self)
 
     def _before_run(self, args: Args, kwargs: Kwargs) -> None:
         call = self._call
@@ -499,21 +491,19 @@ class Replays(Source):
         self._counts.append(count)
         return count
 
-    def tick(self, final: bool = False) -> None:
-        """Hand over what was counted since the last time, if it is due. Called by the writer's thread."""
-        now = time.monotonic()
-        if not final and now < self._due:
-            return
-        self._due = now + INTERVAL_S
+    def hand_over(self) -> None:
         for count in list(self._counts):
             known = count.take()
             if known is not None:
                 self.emit(make_action, None, (), known)
 
     def reset_after_fork(self) -> None:
-        """In a forked child: drop the counts so far, which the parent writes."""
         for count in self._counts:
             count.take()
+
+
+#: Frames in which the user's line is looked for.
+USER_DEPTH = 60
 
 
 class UserCaptures(Source):
@@ -528,7 +518,7 @@ class UserCaptures(Source):
         capturer = torch_api.find_capturer()
         if capturer == "trees":
             return
-        file, line = torch_api.user_line() or (None, None)
+        file, line = find_user_line(USER_DEPTH)
         self._running[id(args[0])] = {
             "begin_ns": time.perf_counter_ns(),
             "known": {

@@ -24,7 +24,7 @@ from ...system.interrupts import pass_on
 from ..compile_context import code_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import MAX_ERRORS, Source, hook
+from ..hooks.source import MAX_ERRORS, CountingSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import Unavailable, call_argument
 from . import torch_api
@@ -203,14 +203,13 @@ class CallCounter:
         self.own_ns += perf_counter_ns() - end
 
 
-INTERVAL_S = 1.0
 #: Counts are written after a 1/60 of the time that they were counted for, so that a run of days has few rows.
 SHARE = 60
 #: Frames between the hooks and the frame of the conversion.
 DEPTH = 40
 
 
-class CompiledCalls(Source):
+class CompiledCalls(CountingSource):
     name = "calls"
     needs = torch_api.FOR_CALLS
     on_request = True
@@ -220,7 +219,7 @@ class CompiledCalls(Source):
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._counter = CallCounter()
-        self._began = self._due = time.monotonic()
+        self._began = time.monotonic()
 
     @classmethod
     def probe(cls) -> None:
@@ -238,11 +237,11 @@ class CompiledCalls(Source):
                 self._count(entry.code, False, entry.compile_id, code)
             if len(entries) >= torch_api.max_entries():
                 self._count(code, True, None, code)
-        self.recorder.counters.append(self)
+        super().open()
 
     def close(self) -> None:
         self._counter.end()
-        self.recorder.release(self)
+        super().close()
 
     # What is compiled during the watch
 
@@ -289,12 +288,8 @@ class CompiledCalls(Source):
 
     # What was counted
 
-    def tick(self, final: bool = False) -> None:
-        """Hand over what was counted since the last time, if it is due. Called by the writer's thread."""
-        now = time.monotonic()
-        if not final and now < self._due:
-            return
-        self._due = now + max(INTERVAL_S, (now - self._began) / SHARE)
+    def hand_over(self) -> None:
+        self.interval_s = max(1.0, (time.monotonic() - self._began) / SHARE)
         self.overhead_ns += self._counter.own_ns
         self._counter.own_ns = 0
         rows = [row for tally in list(self._counter.tallies.values()) if (row := tally.take()) is not None]
@@ -304,7 +299,6 @@ class CompiledCalls(Source):
             self.note_error(self._counter.errors.pop())
 
     def reset_after_fork(self) -> None:
-        """In a forked child: drop the counts so far, which the parent writes."""
         for tally in self._counter.tallies.values():
             tally.clear()
 

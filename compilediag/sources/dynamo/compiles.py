@@ -28,7 +28,7 @@ from ..compile_context import code_columns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import MAX_WAITING, EventSink, Made
-from ..hooks.source import Source, hook, hook_before
+from ..hooks.source import CountingSource, Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument
 from . import torch_api
@@ -266,10 +266,11 @@ class CompilingThread:
         }
 
 
-class Phases(Source):
+class Phases(CountingSource):
     """torch announces the start and end of everything that it times. Also: what compiles just now."""
 
     name = "phases"
+    interval_s = 0.0
     needs = (torch_api.COMPILE_CONTEXT,)
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -280,22 +281,16 @@ class Phases(Source):
         #: Phases that have ended since the last batch, of all threads in one order, which is that of torch's log.
         self._ended: deque[EndedPhase] = deque()
 
-    def open(self) -> None:
-        self.recorder.counters.append(self)
-        self._stacks = self.context.stacks
-
     def close(self) -> None:
-        self.recorder.release(self)
+        super().close()
         self.recorder.progress.clear()
 
-    def tick(self, final: bool = False) -> None:
-        """Hand over the phases that have ended. Called by the writer's thread before every batch."""
+    def hand_over(self) -> None:
         ended = [self._ended.popleft() for _ in range(len(self._ended))]
         if ended:
             self.emit(_make_phase_rows, ended)
 
     def reset_after_fork(self) -> None:
-        """In a forked child: drop the phases so far, which the parent writes."""
         self._ended.clear()
 
     def forget_calls(self) -> None:
@@ -379,7 +374,7 @@ class Phases(Source):
             "region": torch_api.current_region(),
             "stack": None,
         }
-        self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), clock.now_ns())
+        self.emit(add_call_stack, self.context.stacks, frame, code, callers_of_compile(), clock.now_ns())
         if len(self.context.frames) >= MAX_FRAMES:
             self.context.frames.clear()
         if key is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import threading
-import time
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from ...system import clock
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source, hook
+from ..hooks.source import CountingSource, hook
 from ..hooks.threads import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, Unavailable, is_frame_of
 from . import torch_api
@@ -221,7 +220,6 @@ _RAN = {
 MAX_GUARD = 200
 #: Entries of one function that are compared; torch's own limit is 8.
 MAX_ENTRIES = 64
-INTERVAL_S = 1.0
 
 
 class Comparison(NamedTuple):
@@ -231,7 +229,7 @@ class Comparison(NamedTuple):
     first: tuple[str, ...] | None
 
 
-class Refusals(Source):
+class Refusals(CountingSource):
     name = "refusals"
     needs = (
         *(
@@ -254,17 +252,16 @@ class Refusals(Source):
         #: What this thread raises, until it has left torch.
         self._raised = threading.local()
         self._tallies = RefusalTallies()
-        self._due = 0.0
 
     def open(self) -> None:
         """Start, with the stance that was set before."""
         self._follow_stance(UserLine())
-        self.recorder.counters.append(self)
+        super().open()
 
     def close(self) -> None:
         self._leave_stance()
         self.stop_raising()
-        self.recorder.release(self)
+        super().close()
 
     # The stance
 
@@ -447,17 +444,11 @@ class Refusals(Source):
 
     # What was counted
 
-    def tick(self, final: bool = False) -> None:
-        """Hand over the calls since the last time, if it is due. Called by the writer's thread."""
-        now = time.monotonic()
-        if not final and now < self._due:
-            return
-        self._due = now + INTERVAL_S
+    def hand_over(self) -> None:
         for tally, count in self._tallies.take():
             self.emit(make_count, tally, count, clock.now_ns())
 
     def reset_after_fork(self) -> None:
-        """In a forked child: drop the counts so far, which the parent writes."""
         self._tallies.take()
 
 

@@ -184,14 +184,14 @@ class Source:
             self._install()
             self._set_state("active", None, None)
         except NothingToWatch as why:
-            self._shut_down()
+            self.end()
             self._set_state("off", "nothing_to_watch", f"nothing to watch: {why}")
         except Unavailable as why:
-            self._shut_down()
+            self.end()
             self._set_state("unavailable", "missing_api", str(why))
         except Exception as error:
             pass_on(error)
-            self._shut_down()
+            self.end()
             self._set_state("unavailable", "errors", own_errors.describe_error(error))
             own_errors.report(self.name, error)
 
@@ -199,7 +199,7 @@ class Source:
         self._state, self._reason_code, self._reason = state, code, reason
 
     def _install(self) -> None:
-        self._shut_down()  # What an interrupt may have left.
+        self.end()  # What an interrupt may have left.
         self.probe()
         self._patches = self.patches()
         for patch in self._patches:
@@ -232,7 +232,7 @@ class Source:
             self._install_patches(patches)
         except Unavailable as why:
             self._set_state("unavailable", "missing_api", str(why))
-            self._shut_down()
+            self.end()
         except Exception as error:
             pass_on(error)
             self.note_error(error)
@@ -243,12 +243,9 @@ class Source:
         The status stays as it was: a session shows of each source whether it was active during the recording. Called
         again after an interrupt, it goes on where it was.
         """
-        self._shut_down()
-
-    def _shut_down(self) -> None:
-        """Remove everything, whatever `close` raises."""
         try:
-            self._remove_hooks()
+            finders = [] if self._imports is None else [self._imports.remove]
+            own_errors.run_each((*finders, *(patch.remove for patch in reversed(self._patches))))
         finally:
             self._close_open()
 
@@ -261,17 +258,13 @@ class Source:
             pass_on(error)
             self.count_error(error)
 
-    def _remove_hooks(self) -> None:
-        finders = [] if self._imports is None else [self._imports.remove]
-        own_errors.run_each((*finders, *(patch.remove for patch in reversed(self._patches))))
-
     def emit(self, make: Callable[..., Made], *args: Any) -> None:
         """Hand `make(*args)`, which gives events, to the recorder. It runs in the writer's thread."""
         self.recorder.put(self, make, *args)
 
     def emit_event(self, event: Event) -> None:
         """Hand over an event that is complete."""
-        self.recorder.put(self, _as_is, event)
+        self.recorder.put(self, lambda: event)
 
     def run_shielded(self, observe: Callable[..., Any], *args: Any) -> Any:
         """What one of our own hooks returns: its time is counted, and nothing that it raises leaves it, but None.
@@ -313,7 +306,7 @@ class Source:
         if self.errors >= MAX_ERRORS and self.is_active:
             reason = f"switched off after {self.errors} errors, the last {self._last_error}"
             self._set_state("failed", "errors", reason)
-            self._shut_down()
+            self.end()
 
     def count_error(self, error: BaseException) -> None:
         """Count an error of ours."""
@@ -339,8 +332,32 @@ class Source:
         )
 
 
-def _as_is(event: Event) -> Made:
-    return event
+class CountingSource(Source):
+    """A source whose hooks add up; the writer's thread asks for the sums before a batch, once they are due."""
+
+    #: Seconds between two times.
+    interval_s = 1.0
+    _due = 0.0
+
+    def open(self) -> None:
+        self.recorder.counters.append(self)
+
+    def close(self) -> None:
+        self.recorder.release(self)
+
+    def tick(self, final: bool = False) -> None:
+        now = time.monotonic()
+        if final or now >= self._due:
+            self._due = now + self.interval_s
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Emit what was counted since the last time."""
+        raise NotImplementedError
+
+    def reset_after_fork(self) -> None:
+        """In a forked child: drop the counts so far, which the parent writes."""
+        raise NotImplementedError
 
 
 class Callback:
