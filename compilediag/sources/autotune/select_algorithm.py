@@ -308,7 +308,7 @@ class SelectAlgorithm(CacheSource):
         if self._thread.runs:
             run = self._thread.runs[-1]
             run.futures, run.waited_ns = args[0], [clock.now_ns()]
-            templates = any(map(torch_api.is_template, args[0].values()))
+            templates = any(type(choice).__name__ == torch_api.TEMPLATE_CALLER.name for choice in args[0].values())
             run.threads = torch_api.count_compilers(len(run.choices), templates)
 
     @hook(torch_api.COMPILES_FAILED, late=True)

@@ -138,19 +138,9 @@ def count_compilers(choices: int, has_templates: bool) -> int | None:
     return int(min(WORKERS.get_loaded()(), choices))
 
 
-def is_template(choice: Any) -> bool:
-    """True for a choice that is a triton template."""
-    return type(choice).__name__ == TEMPLATE_CALLER.name
-
-
 def inner_choice(choice: Any) -> Any:
     """The choice itself: torch puts the one for packed weights into a wrapper."""
     return getattr(choice, "_wrapped", choice)
-
-
-def compile_id_of(kernel: Any) -> Any:
-    """The CompileId of the compile that made an Inductor kernel; None if it does not know."""
-    return getattr(kernel, "compile_id", None)
 
 
 def is_from_worker(kwargs: Mapping[str, Any]) -> bool:

@@ -239,7 +239,7 @@ class TritonHeuristics(CacheSource):
 
     def _find_owner(self, kernel: Any) -> OwnerColumns:
         """The compile that made a kernel, also when it is tuned at its first run."""
-        compile_id = torch_api.compile_id_of(kernel)
+        compile_id = getattr(kernel, "compile_id", None)
         if compile_id is None:
             return self.context.current_columns()
         known, keys = self._remember_kernel(kernel), self.context.keys

@@ -14,6 +14,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -143,7 +144,8 @@ def _put(where: OrderedDict[Key, Value], key: Key, value: Value) -> None:
         where.popitem(last=False)
 
 
-HEADER = "precompiled header"
+#: A precompiled header is no kernel, and takes longer than most.
+HEADER, HEADERS = "precompiled header", (".gch", ".pch")
 
 
 @dataclasses.dataclass(slots=True)
@@ -201,7 +203,8 @@ class CodeCaches(CacheSource):
 
     def _before_module(self, args: Args, kwargs: Kwargs) -> Begun:
         path, attrs = call_argument(args, kwargs, 2, "path"), call_argument(args, kwargs, 4, "attrs")
-        return clock.now_ns(), torch_api.is_loaded(args[0], path, attrs)
+        # With attributes, the module is made anew.
+        return clock.now_ns(), attrs is None and path in args[0].modules_no_attr
 
     @hook(torch_api.MODULE_LOADED, before=_before_module)
     def _module_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
@@ -218,7 +221,7 @@ class CodeCaches(CacheSource):
         """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
         thread = self._thread
         thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
-        if key is not None and torch_api.is_wrapper(args[0]):
+        if key is not None and args[0].__name__ == torch_api.CPP_WRAPPER_CACHE.name:
             self.emit(self._builds.claim, WRAPPER, key, self.context.current_attempt())
         if began is None or error is not None:
             return
@@ -244,8 +247,8 @@ class CodeCaches(CacheSource):
             None if exists else (clock.now_ns() - start) / 1e9,
             None if error is None else describe_error(error)[:MAX_REASON],
         )
-        if not torch_api.is_header(torch_api.target_files(builders)[-1]):
-            key = torch_api.key_of_lock(lock)
+        if not torch_api.target_files(builders)[-1].endswith(HEADERS):
+            key = os.path.basename(lock).removesuffix(".lock")
             self.emit(self._look_ups.answer, _make_look_up("cpp_code", began, key, error, tier="local"))
             self.emit(self._builds.finish, key, build)
         elif not exists:
@@ -315,7 +318,7 @@ class CodeCaches(CacheSource):
 
     def _fail(self, name: str, error: BaseException) -> None:
         """A pool that is broken refuses the kernel at once."""
-        where = torch_api.worker_kind() if torch_api.is_broken_pool(error) else "process"
+        where = torch_api.worker_kind() if isinstance(error, BrokenExecutor) else "process"
         sent = self._sent.pop(name, (clock.now_ns(), where))
         self._emit_kernel(name, sent, outcome="failed", fail_reason=describe_error(error)[:MAX_REASON])
 

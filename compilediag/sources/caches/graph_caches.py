@@ -92,7 +92,7 @@ class GuardedCache(CacheSource):
 
     def open(self) -> None:
         torch_api.cache_logger().addFilter(self._filter)
-        self._registered = torch_api.registered_caches()
+        self._registered = torch_api.REGISTERED_CACHES.find()
         self._registered.append(self)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class GuardedCache(CacheSource):
         if len(self.context.cache_records) > 1:
             return f"{expression}: {NOT_THE_SAME}"
         values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
-        return describe_failing_guards(expression, torch_api.guard_evaluator(evaluate, hints), values)
+        return describe_failing_guards(expression, lambda guard: bool(evaluate(guard, hints)), values)
 
     def _result_counted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch counts which tier had the entry."""
@@ -432,7 +432,7 @@ class AOTAutogradCache(GuardedCache):
             return
         if error is None:
             look.outcome = "hit"
-        elif torch_api.is_fx_graph_miss(error):
+        elif isinstance(error, torch_api.FX_GRAPH_MISS.get_loaded()):
             look.outcome, look.reason, look.exception_type = "miss", GRAPH_MISSING, type(error).__name__
         else:
             self._bypass(look, error)

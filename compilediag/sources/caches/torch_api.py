@@ -11,8 +11,7 @@ import os
 import pickle
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
-from concurrent.futures import BrokenExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -59,6 +58,7 @@ AOT_KEY_LINES = HookPoint(AUTOGRAD_CACHE, "_get_debug_lines_for_cache_key", requ
 AOT_GRAPHS_LOOKED_UP = HookPoint(AUTOGRAD_RESULT, "GenericAOTAutogradResult.wrap_post_compile")
 #: torch 2.15: all ranks drop what they found if one of them found nothing. False for the ranks that compile.
 AOT_RANKS_AGREED = HookPoint(AUTOGRAD_CACHE, "sync_cache_decision_cross_ranks", required=False)
+#: The error that a graph of an AOTAutograd entry is not in FxGraphCache any more: counted as a miss.
 FX_GRAPH_MISS = TorchName(AUTOGRAD_CACHE, "FXGraphCacheMiss")
 #: The method of torch's configurations that packs them.
 SAVE_CONFIG = TorchName("torch.utils._config_module", "ConfigModule.save_config")
@@ -105,6 +105,7 @@ KERNEL_COMPILED = HookPoint(ASYNC, "_add_triton_kernel_info")
 INSTRUCTIONS_CHECKED = HookPoint("torch._inductor.cpu_vec_isa", "VecISA.check_build")
 FUTURE = TorchName(CODECACHE, "CodeCacheFuture")
 BUNDLED_FUTURE = TorchName(CODECACHE, "StaticAutotunerFuture")
+#: The cache of C++ wrappers, whose libraries are loaded without AsyncCompile.
 CPP_WRAPPER_CACHE = TorchName(CODECACHE, "CppWrapperCodeCache")
 
 _READ = (
@@ -161,20 +162,10 @@ declare_parameters(
 )
 
 
-def is_fx_graph_miss(error: BaseException) -> bool:
-    """True for the error that a graph of an AOTAutograd entry is not in FxGraphCache any more: counted as a miss."""
-    return isinstance(error, FX_GRAPH_MISS.get_loaded())
-
-
 def cache_logger() -> logging.Logger:
     """The logger that alone reports why an entry could not be loaded or pickled: torch catches it and goes on."""
     CACHE_LOGGER.owner()
     return logging.getLogger(CODECACHE)
-
-
-def registered_caches() -> list[Any]:
-    caches: list[Any] = REGISTERED_CACHES.find()
-    return caches
 
 
 def fresh_cache_stage() -> str | None:
@@ -193,11 +184,6 @@ def has_files(cache: Any, key: str) -> bool:
     except OSError as error:
         pass_on(error)
         return False
-
-
-def guard_evaluator(evaluate: Callable[..., Any], hints: list[Any]) -> Callable[[str], bool]:
-    """A function that evaluates a guard of a cached entry as torch does."""
-    return lambda guard: bool(evaluate(guard, hints))
 
 
 def entry_columns(entry: Any) -> dict[str, Any]:
@@ -423,33 +409,14 @@ def worker_kind() -> str:
     return str(sys.modules["torch._inductor.config"].worker_start_method)
 
 
-def is_loaded(cls: Any, path: str, attrs: Any) -> bool:
-    """True if PyCodeCache will give the module that it has."""
-    return attrs is None and path in cls.modules_no_attr
-
-
 def key_of_library(cls: Any, load: Any) -> str | None:
     """The key under which a C++ cache has what `load_async` gave: among the last, if it is new."""
     return next((key for key, known in reversed(list(cls.cache.items())) if known is load), None)
 
 
-def is_wrapper(cls: Any) -> bool:
-    """True for the cache of C++ wrappers, whose libraries are loaded without AsyncCompile."""
-    return bool(cls.__name__ == CPP_WRAPPER_CACHE.name)
-
-
 def target_files(builders: Any) -> list[str]:
     """The files that C++ builders write."""
     return [builder.get_target_file_path() for builder in builders]
-
-
-def is_header(target: str) -> bool:
-    """True for a precompiled header, which is no kernel and takes longer than most."""
-    return target.endswith((".gch", ".pch"))
-
-
-def key_of_lock(lock_path: str) -> str:
-    return os.path.basename(lock_path).removesuffix(".lock")
 
 
 def is_future(value: Any) -> bool:
@@ -460,8 +427,3 @@ def is_future(value: Any) -> bool:
 def is_from_bundle(value: Any) -> bool:
     """True for a kernel that came compiled out of a cache entry."""
     return isinstance(value, BUNDLED_FUTURE.get_loaded())
-
-
-def is_broken_pool(error: BaseException) -> bool:
-    """True for the error that a pool of processes raises when one of them is gone."""
-    return isinstance(error, BrokenExecutor)

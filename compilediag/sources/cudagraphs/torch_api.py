@@ -214,11 +214,6 @@ def is_warming_up(manager: Any) -> bool:
     return getattr(manager, WARMING_UP.name, None) is not None
 
 
-def demotion_limit(manager: Any, function_id: Any) -> int:
-    """How often the address of such an input may change before it is copied."""
-    return int(manager.ids_to_funcs[function_id].cudagraph_managed_input_rerecord_limit)
-
-
 def trees_logger() -> logging.Logger:
     """The logger on which torch 2.15 says, once, that a function has been captured for too many sizes."""
     return logging.getLogger(f"{TREES}.__cudagraphs")

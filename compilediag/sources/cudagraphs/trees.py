@@ -223,7 +223,8 @@ class CudaGraphs(Source):
         fresh = torch_api.demoted_inputs(manager, parent, function_id) - begun[1]
         if fresh:
             columns = (sorted(fresh), input_names(manager, function_id))
-            known = {"count": torch_api.demotion_limit(manager, function_id), "time_ns": begun[0]}
+            limit = int(manager.ids_to_funcs[function_id].cudagraph_managed_input_rerecord_limit)
+            known = {"count": limit, "time_ns": begun[0]}
             self._emit(manager, function_id, describe_demotion, columns, action="demoted", **known)
 
     def _read_warning(self, record: logging.LogRecord) -> None:

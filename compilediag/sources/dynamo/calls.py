@@ -235,7 +235,7 @@ class CompiledCalls(CountingSource):
             entries = torch_api.entries_of(code)
             for entry in entries:
                 self._count(entry.code, False, entry.compile_id, code)
-            if len(entries) >= torch_api.max_entries():
+            if len(entries) >= torch_api.get_setting("recompile_limit"):
                 self._count(code, True, None, code)
         super().open()
 

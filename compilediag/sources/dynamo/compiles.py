@@ -30,7 +30,7 @@ from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import MAX_WAITING, EventSink, Made
 from ..hooks.source import CountingSource, Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames
-from ..hooks.torch_names import call_argument
+from ..hooks.torch_names import call_argument, is_frame_of
 from . import torch_api
 from .loops import MIN_ITERATIONS, find_unrolled_loop
 from .stack_frames import add_call_stack, callers_of_compile, frames_outside
@@ -45,7 +45,7 @@ AHEAD_DEPTH = 12
 def find_compiled_ahead(depth: int = AHEAD_DEPTH) -> tuple[types.CodeType, dict[str, Any]] | None:
     """The function that `aot_compile` compiles in this thread, and the columns of its compile; None if none does."""
     for frame in caller_frames(depth):
-        if torch_api.is_aot_compile(frame):
+        if is_frame_of(frame, torch_api.AOT_COMPILE.module, torch_api.AOT_COMPILE.name):
             local = frame.f_locals
             code = torch_api.traced_code(local.get("model"))
             if code is None:

@@ -36,6 +36,7 @@ from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source, hook
 from ..hooks.threads import is_torch_file
+from ..hooks.torch_names import call_argument
 from . import torch_api
 
 #: Entries whose failing guards are found. 8 is torch's own limit of entries, unless it is raised.
@@ -61,8 +62,8 @@ class Recompiles(Source):
     @hook(torch_api.ALL_ENTRIES_FAILED)
     def _all_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         chain, frame, *_ = args
-        if torch_api.was_asked_before(args, kwargs):
-            return  # The second time is not a recompile of its own.
+        if call_argument(args, kwargs, 3, "skip_logging"):
+            return  # torch 2.11 calls it twice per recompile.
         entries = torch_api.cache_entries(chain)
         if not entries:
             return

@@ -456,7 +456,7 @@ def _compare(code: types.CodeType, f_locals: dict[str, Any]) -> Comparison | Non
     """What fails first in each entry; None if one fits, or if torch has nothing to compile in this function."""
     entries = looked_up_entries(code)[:MAX_ENTRIES]
     if not entries:
-        return None if torch_api.was_converted(code) else Comparison([], ())
+        return None if code in torch_api.COMPILED_CODES.find() else Comparison([], ())
     first: list[str] = []
     for entry in entries:
         failure = first_failing_guard(entry.guard_manager, f_locals)

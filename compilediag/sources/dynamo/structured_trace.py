@@ -55,7 +55,7 @@ class StructuredTrace(Source):
         self._listeners: _Listeners | None = None
 
     def open(self) -> None:
-        self._file_names = torch_api.file_names()
+        self._file_names: dict[str, int] = torch_api.FILE_NAMES.find()
         self._records = ShapeRecords(self.context.stacks)
         self._vllm = VllmRecords()
         self._logger = torch_api.trace_logger()

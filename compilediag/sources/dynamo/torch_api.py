@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -358,11 +358,6 @@ def get_setting(name: str) -> Any:
     return getattr(sys.modules["torch._dynamo.config"], name)
 
 
-def max_entries() -> int:
-    """The number of entries after which nothing more is compiled for a code object."""
-    return int(get_setting("recompile_limit"))
-
-
 def compiles_frame(frame: types.FrameType) -> bool:
     """True for the frame of torch that compiles a function."""
     return is_frame_of(frame, CONVERT, "_compile")
@@ -378,11 +373,6 @@ def has_own_limit(converter: Any) -> bool:
     return getattr(converter, OWN_LIMIT.name, None) is not None
 
 
-def is_aot_compile(frame: types.FrameType) -> bool:
-    """True for the frame that compiles a function ahead of time."""
-    return is_frame_of(frame, AOT_COMPILE.module, AOT_COMPILE.name)
-
-
 def traced_code(model: Any) -> types.CodeType | None:
     """The code of the function that torch traces for a function or a module; None if it finds none."""
     try:
@@ -390,11 +380,6 @@ def traced_code(model: Any) -> types.CodeType | None:
     except (AttributeError, RuntimeError, TypeError):
         return None
     return getattr(function, "__code__", None)
-
-
-def was_asked_before(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """True for the second call of `ALL_ENTRIES_FAILED`: torch 2.11 calls it twice per recompile."""
-    return any(args[3:]) or bool(kwargs.get("skip_logging"))
 
 
 def describe_capture(module: Any) -> dict[str, Any]:
@@ -417,12 +402,6 @@ class AheadEntry:
 
     guard_manager: Any
     compile_id: None = None
-
-
-def was_converted(code: types.CodeType) -> bool:
-    """True if torch has compiled a code object, or tried to, since the last reset."""
-    tracker = COMPILED_CODES.find()
-    return code in tracker
 
 
 def is_refusing(depth: int = 8) -> bool:
@@ -470,11 +449,6 @@ def refused_ahead(depth: int = 8) -> types.CodeType | None:
 def trace_logger() -> logging.Logger:
     TRACE_LOGGER.owner()
     return logging.getLogger("torch.__trace")
-
-
-def file_names() -> dict[str, int]:
-    table: dict[str, int] = FILE_NAMES.find()
-    return table
 
 
 def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | None:

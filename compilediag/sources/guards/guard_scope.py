@@ -295,7 +295,7 @@ def read_state(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     if parsed.kind == "default_device":
         return describe(scope.value(torch_api.CURRENT_DEVICE)[0])
     if parsed.kind == "mode_stack" and parsed.source == "torch function modes":
-        return _join_names(torch_api.function_modes())
+        return _join_names([type(mode) for mode in torch_api.FUNCTION_MODES.find()()])
     if parsed.kind == "global_state" and parsed.source == "forward AD level":
         return describe(scope.value(torch_api.FORWARD_AD_LEVEL)[0])
     return None
@@ -438,7 +438,7 @@ def describe_overlap(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     values = [scope.value(path) for path in parsed.operands]
     if any(missing is not None for _, missing in values):
         return None
-    now = torch_api.overlapping_tensors([value for value, _ in values])
+    now = set(torch_api.OVERLAPPING.find()([value for value, _ in values], symbolic=False))
     shared = ", ".join(path.text for position, path in enumerate(parsed.operands) if position in now)
     actual = f"overlapping storage: {shared or 'none'}"
     return None if actual == parsed.expected else actual

@@ -63,16 +63,6 @@ def global_state() -> str:
     return str(GLOBAL_STATE.find()().__getstate__())
 
 
-def function_modes() -> list[type]:
-    """The classes of the torch function modes that are on."""
-    return [type(mode) for mode in FUNCTION_MODES.find()()]
-
-
-def overlapping_tensors(tensors: list[Any]) -> set[int]:
-    """The positions of the tensors that share storage with another one."""
-    return set(OVERLAPPING.find()(tensors, symbolic=False))
-
-
 def without_torch_function() -> contextlib.AbstractContextManager[None]:
     """In the block, torch functions of modes and subclasses are off, as where C++ checks guards."""
     block: contextlib.AbstractContextManager[None] = torch._C.DisableTorchFunction()
