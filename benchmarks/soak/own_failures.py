@@ -45,7 +45,6 @@ OF_SOURCES = (
 #: they do is in one `try`. `__del__` is not broken either: Python prints what is raised there, and continues.
 ENTRIES = (
     "structured_trace._Listeners.__bool__",
-    "structured_trace._Handler.emit",
     "late_imports.WhenImported.find_spec",
     "hooks.source.Callback.__call__",
 )

@@ -25,7 +25,7 @@ from ..sources.compile_context import CompileContext
 from ..sources.hooks.own_errors import describe_error
 from ..sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Running, SessionFacts
 from ..storage.session_writer import Batch, SessionWriter, Unwritten
-from ..storage.store import States, Store
+from ..storage.store import States
 from ..storage.texts import TextQuota, clean
 from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
@@ -121,10 +121,6 @@ class Recorder:
         """Write nothing to the file: it can't be read."""
         self._writer.lose(why)
         self._keep_unwritten(final=True)
-
-    @property
-    def _store(self) -> Store | None:
-        return self._writer.store
 
     def _begin_thread(self) -> None:
         self._asleep = False

@@ -129,8 +129,8 @@ def test_an_empty_session_has_every_view(tmp_path):
 
 def test_progress_of_a_session_that_is_over_is_empty(tmp_path):
     running, recorder, _ = recording(tmp_path)
-    recorder._store.append([], progress=(1, {1: {"compile_id": "0/0"}}))
+    recorder._writer.store.append([], progress=(1, {1: {"compile_id": "0/0"}}))
     assert running.progress() == [{"compile_id": "0/0"}]
-    recorder._store.set_meta(stopped_ns=1)
+    recorder._writer.store.set_meta(stopped_ns=1)
     assert running.progress() == []
     recorder.close()

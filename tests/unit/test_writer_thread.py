@@ -125,7 +125,7 @@ STEPS = {
     "the name of a cell": lambda recorder, error: setattr(recorder._cells, "rename", lambda event: raise_error(error)),
     "a state": lambda recorder, error: setattr(recorder.feeds[0], "status", lambda: raise_error(error)),
     "a compile in flight": lambda recorder, error: recorder.progress.update({2: Failing(error)}),
-    "the file": lambda recorder, error: setattr(recorder._store, "append", lambda *a, **b: raise_error(error)),
+    "the file": lambda recorder, error: setattr(recorder._writer.store, "append", lambda *a, **b: raise_error(error)),
     "counting an error": lambda recorder, error: spoil_feed(recorder, error),
 }
 
@@ -190,7 +190,7 @@ def test_each_step_can_fail_for_good_and_the_rest_is_recorded(tmp_path, step, er
 @contextlib.contextmanager
 def undo(recorder):
     """What a step has changed is as before after the block, but for what it has added."""
-    ask, cells, store, feed = recorder._ask_rank, recorder._cells, recorder._store, recorder.feeds[0]
+    ask, cells, store, feed = recorder._ask_rank, recorder._cells, recorder._writer.store, recorder.feeds[0]
     yield
     recorder._ask_rank = ask
     for changed, name in ((cells, "rename"), (store, "append"), (feed, "status"), (feed, "note_error")):

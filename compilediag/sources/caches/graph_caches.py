@@ -53,8 +53,10 @@ Record = TypeVar("Record", LookUp, CacheStore)
 NOT_THE_SAME = "the entry was saved with other guards than the aot_autograd entry names"
 
 
-def make_trouble(error: BaseException) -> Trouble:
-    return Trouble(type(error).__name__, describe_error(error))
+def make_trouble(error: BaseException, what: str | None = None, is_write: bool = False) -> Trouble:
+    """What an error was, after `what` has failed."""
+    text = describe_error(error)
+    return Trouble(type(error).__name__, text if what is None else f"{what}: {text}", is_write)
 
 
 class GuardedCache(CacheSource):
@@ -174,7 +176,7 @@ class GuardedCache(CacheSource):
         if error is None:
             store.bytes = len(call_argument(args, kwargs, 1, "content"))
         else:
-            store.trouble = Trouble(type(error).__name__, f"{NOT_WRITTEN}: {describe_error(error)}", is_write=True)
+            store.trouble = make_trouble(error, NOT_WRITTEN, is_write=True)
 
     def _read_log(self, record: logging.LogRecord) -> None:
         """Only the log has the error of an entry that could not be loaded or pickled."""
@@ -192,8 +194,7 @@ class GuardedCache(CacheSource):
             look.reason = f"{NOT_LISTED}: {describe_error(error)}"
         elif store is not None and store.trouble is None:
             is_write = "serialize" not in message
-            what = NOT_WRITTEN if is_write else NOT_PICKLED
-            store.trouble = Trouble(type(error).__name__, f"{what}: {describe_error(error)}", is_write)
+            store.trouble = make_trouble(error, NOT_WRITTEN if is_write else NOT_PICKLED, is_write)
 
     # Rows
 
@@ -311,7 +312,7 @@ class FxGraphCache(GuardedCache):
         store.is_local = bool(call_argument(args, kwargs, 3, "local"))
         store.entry = torch_api.graph_columns(graph)
         if error is not None:
-            store.trouble = Trouble(type(error).__name__, f"{NOT_SAVED}: {describe_error(error)}")
+            store.trouble = make_trouble(error, NOT_SAVED)
         elif store.is_local and store.bytes is None and store.trouble is None:
             store.trouble = Trouble(None, f"{NOT_PICKLED}: torch logged why")
         self._emit_store(store)
@@ -567,22 +568,14 @@ class RemoteCache(Source):
     name = "remote_cache"
     _transfer = PerThread[Transfer | None](lambda: None)
 
-    def _before_get(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(args, kwargs, is_put=False)
-
-    def _before_put(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(args, kwargs, is_put=True)
-
-    def _begin(self, args: Args, kwargs: Kwargs, is_put: bool) -> None:
+    def _before_request(self, args: Args, kwargs: Kwargs) -> None:
         if torch_api.is_remote(args[0]):
-            fetch = self._make_fetch(args[0], is_put, call_argument(args, kwargs, 1, "key"))
-            self._transfer = Transfer(fetch)
+            self._transfer = Transfer(self._make_fetch(args[0], call_argument(args, kwargs, 1, "key")))
 
-    def _make_fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
+    def _make_fetch(self, cache: Any, key: str | None) -> Fetch:
         compile_id, compile_key = self.context.keys.current()
         frame = self.context.frames.get(compile_key or "", {})
-        name = name_remote_cache(type(cache).__name__)
-        return Fetch(name, clock.now_ns(), compile_id, compile_key, frame, key, is_put=is_put)
+        return Fetch(name_remote_cache(type(cache).__name__), clock.now_ns(), compile_id, compile_key, frame, key)
 
     # Bytes
 
@@ -614,7 +607,7 @@ class RemoteCache(Source):
 
     # Outcomes
 
-    @hook(torch_api.REMOTE_GET, before=_before_get)
+    @hook(torch_api.REMOTE_GET, before=_before_request)
     def _got(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         fetch = self._end(error)
         if fetch is None:
@@ -629,12 +622,12 @@ class RemoteCache(Source):
                 look.troubles["remote"] = fetch.trouble
         self.emit(make_fetch_row, fetch)
 
-    @hook(torch_api.REMOTE_PUT, before=_before_put)
+    @hook(torch_api.REMOTE_PUT, before=_before_request)
     def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         fetch = self._end(error)
         if fetch is None:
             return
-        value = call_argument(args, kwargs, 2, "value")
+        value, fetch.is_put = call_argument(args, kwargs, 2, "value"), True
         taken_ms = value.get("time_taken_ms") if isinstance(value, dict) else None
         fetch.taken_s = taken_ms / 1e3 if isinstance(taken_ms, (int, float)) else None
         self.emit(make_fetch_row, fetch)
@@ -653,6 +646,6 @@ class RemoteCache(Source):
     def _cache_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch logs that a cache could not be created (no package redis), and goes on without its remote tier."""
         if error is not None:
-            fetch = self._make_fetch(args[0], False, None)
+            fetch = self._make_fetch(args[0], None)
             fetch.trouble = make_trouble(error)
             self.emit(make_fetch_row, fetch)

@@ -118,7 +118,11 @@ class StoredKeys:
         """Keep keys for later sessions; the oldest are deleted."""
         if self._path is None:
             return
-        packed = [(self._pack_settings(key.settings), self._pack_key(owner, key)) for owner, key in keys]
+        packed = []
+        for owner, key in keys:
+            settings = self._pack_settings(key.settings)
+            row = (_text(owner), key.key, clock.now_ns(), self._seen_in, settings[0], _pack(key.own))
+            packed.append((settings, row))
         self._run(lambda db: _remember(db, packed))
 
     def _pack_settings(self, settings: Components) -> tuple[str, bytes]:
@@ -126,16 +130,6 @@ class StoredKeys:
             body = _pack(settings)
             self._packed = settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
         return self._packed[1:]
-
-    def _pack_key(self, owner: KeyOwner, key: CacheKey) -> tuple[Any, ...]:
-        return (
-            _text(owner),
-            key.key,
-            clock.now_ns(),
-            self._seen_in,
-            self._pack_settings(key.settings)[0],
-            _pack(key.own),
-        )
 
     def _run(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
         """The result of `work` on the open file, which is created if need be; None if that fails.

@@ -303,16 +303,11 @@ class Phases(CountingSource):
     @hook(torch_api.EVENT_START)
     def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, time_ns = args[1], clock.convert(args[2])
-        running = self._threads.get(get_ident()) or self._add_thread()
+        running = self._threads.get(get_ident()) or self._threads.setdefault(get_ident(), CompilingThread())
         running.metadata = args[3]
         if name in _NOTED or name.startswith(ATTEMPT_PREFIX):
             self._enter(running, name)
         running.stack.append((name, time_ns))
-
-    def _add_thread(self) -> CompilingThread:
-        """A compile starts in this thread."""
-        running = self._threads[get_ident()] = CompilingThread()
-        return running
 
     def _enter(self, running: CompilingThread, name: str) -> None:
         if name in _ENTERING:
@@ -460,9 +455,12 @@ def find_repeated_blocks(ops: Iterable[torch_api.ModuleOp]) -> dict[str, Any] | 
     if not groups:
         return None
     paths, size = max(groups, key=lambda group: (len(group[0]) - 1) * group[1])
-    return {**_describe_class(classes[paths[0]], paths[0]), "count": len(paths), "ops": size, "graph_ops": total}
-
-
-def _describe_class(cls: Any, path: str) -> dict[str, Any]:
-    name = getattr(cls, "__qualname__", None) or str(cls)
-    return {"class": name, "module": getattr(cls, "__module__", None), "path": path}
+    cls = classes[paths[0]]
+    return {
+        "class": getattr(cls, "__qualname__", None) or str(cls),
+        "module": getattr(cls, "__module__", None),
+        "path": paths[0],
+        "count": len(paths),
+        "ops": size,
+        "graph_ops": total,
+    }

@@ -232,14 +232,8 @@ class Comparison(NamedTuple):
 class Refusals(CountingSource):
     name = "refusals"
     needs = (
-        *(
-            torch_api.STANCE,
-            torch_api.DISABLING_WRAPPER,
-            *dict.fromkeys(_WATCHED.values()),
-            AOT_COMPILE,
-            CAPTURE,
-            TRACED_FUNCTION,
-        ),
+        *(torch_api.STANCE, torch_api.DISABLING_WRAPPER, *dict.fromkeys(_WATCHED.values())),
+        *(AOT_COMPILE, CAPTURE, TRACED_FUNCTION),
     )
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -259,7 +253,7 @@ class Refusals(CountingSource):
         super().open()
 
     def close(self) -> None:
-        self._leave_stance()
+        self._remove_from(self._of_stance)
         self.stop_raising()
         super().close()
 
@@ -271,20 +265,22 @@ class Refusals(CountingSource):
             self._follow_stance(find_user_line())
 
     def _follow_stance(self, set_at: UserLine) -> None:
-        self._leave_stance()
+        self._remove_from(self._of_stance)
         stance = torch_api.STANCE.get_loaded()
         self._stance, self._set_at = stance.stance, set_at
         point = _WATCHED.get(self._stance)
         if point is not None:
-            self._install_into(self._of_stance, self.watch(point, self._get_observer()))
+            observers = {
+                torch_api.CALLBACK_OF_STANCE: self._call_begins,
+                torch_api.TENSOR_SEARCH: self._tensors_found,
+                torch_api.EXAMPLE_INPUTS: self._inputs_noted,
+            }
+            self._install_into(self._of_stance, self.watch(point, observers[point]))
         if stance.skip_guard_eval_unsafe:
             refusal = Refusal("skip_guard_eval_unsafe", "unchecked", None, set_at)
             tally = self._tallies.add(refusal, self.context.keys.make_key)
             if tally is not None:  # Its calls are not counted: nothing of ours is on their path.
                 self.emit(make_first_rows, tally, clock.now_ns(), [], is_torch_file)
-
-    def _leave_stance(self) -> None:
-        self._remove_from(self._of_stance)
 
     def _install_into(self, patches: list[Patch], patch: Patch) -> None:
         patches.append(patch)
@@ -297,14 +293,6 @@ class Refusals(CountingSource):
             if patch in self._patches:
                 self._patches.remove(patch)
             patches.remove(patch)
-
-    def _get_observer(self) -> Any:
-        observers = {
-            torch_api.CALLBACK_OF_STANCE: self._call_begins,
-            torch_api.TENSOR_SEARCH: self._tensors_found,
-            torch_api.EXAMPLE_INPUTS: self._inputs_noted,
-        }
-        return observers[_WATCHED[self._stance]]
 
     # After the warm-up
 

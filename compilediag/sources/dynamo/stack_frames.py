@@ -15,7 +15,7 @@ import itertools
 import linecache
 import os
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from ...decode.call_stacks import CallStacks, Frame, is_torch_file
@@ -148,36 +148,16 @@ class OriginalCodes:
         return None if first is None else known[first]
 
 
-def find_assigned(code: types.CodeType, at: int, names: Iterable[str]) -> tuple[str, ...]:
-    """The parameters that were assigned again when the instruction at an offset runs, as far as the code shows it."""
-    stores, loops = _list_stores(code)
-    assigned = {
-        name
-        for offset, _, name in stores
-        if offset < at or any(a <= at <= b and a <= offset <= b for a, b, *_ in loops)
-    }
-    return tuple(plain for name in names if (plain := name.strip("*=")) in assigned)
-
-
-def find_assigned_before(code: types.CodeType, line: int, names: Iterable[str]) -> tuple[str, ...]:
-    """The parameters that were assigned again when a line of a function runs."""
-    stores, loops = _list_stores(code)
-    assigned = {
-        name for _, at, name in stores if at < line or any(a <= line <= b and a <= at <= b for *_, a, b in loops)
-    }
-    return tuple(plain for name in names if (plain := name.strip("*=")) in assigned)
-
-
-#: Offset, line and name of an assignment; first and last offset, first and last line of a loop.
-Store = tuple[int, int, str]
-Loop = tuple[int, int, int, int]
+#: A place in a function: an offset, or a line. Assignments are a place and a name, loops their first and last place.
+Stores = list[tuple[int, str]]
+Loops = list[tuple[int, int]]
 
 
 @cache_by_code(2_000)
-def _list_stores(code: types.CodeType) -> tuple[tuple[Store, ...], tuple[Loop, ...]]:
-    """The assignments to local variables, and the loops."""
-    stores: list[Store] = []
-    loops: list[Loop] = []
+def _list_stores(code: types.CodeType) -> tuple[tuple[Stores, Loops], tuple[Stores, Loops]]:
+    """The assignments to local variables and the loops, by their offsets and by their lines."""
+    by_offset: tuple[Stores, Loops] = ([], [])
+    by_line: tuple[Stores, Loops] = ([], [])
     lines: dict[int, int] = {}
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
@@ -185,15 +165,19 @@ def _list_stores(code: types.CodeType) -> tuple[tuple[Store, ...], tuple[Loop, .
         position = instruction.positions
         line = lines[instruction.offset] = (position and position.lineno) or line
         if name in ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST") and isinstance(value, tuple):
-            count = 2 if name == "STORE_FAST_STORE_FAST" else 1
-            stores += [(instruction.offset, line, str(text)) for text in value[:count]]
+            stored = value[: 2 if name == "STORE_FAST_STORE_FAST" else 1]
         elif name.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")):
-            stores.append((instruction.offset, line, str(value)))
-        elif "JUMP_BACKWARD" in name:
+            stored = (value,)
+        else:
+            stored = ()
+        by_offset[0].extend((instruction.offset, str(text)) for text in stored)
+        by_line[0].extend((line, str(text)) for text in stored)
+        if "JUMP_BACKWARD" in name:
             begin = int(value)
             inside = [number for offset, number in lines.items() if begin <= offset <= instruction.offset]
-            loops.append((begin, instruction.offset, min(inside, default=line), max(inside, default=line)))
-    return tuple(stores), tuple(loops)
+            by_offset[1].append((begin, instruction.offset))
+            by_line[1].append((min(inside, default=line), max(inside, default=line)))
+    return by_offset, by_line
 
 
 #: Frames that are read of one stack: the innermost ones.
@@ -281,11 +265,16 @@ def _read_frame(code: types.CodeType, at: int) -> Frame:
 
 
 def _find_assigned(code: types.CodeType, at: int, line: int, parameters: tuple[str, ...]) -> tuple[str, ...]:
-    """The parameters that were assigned again; of code that Dynamo made, those that the user's function assigned."""
+    """The parameters that were assigned again before a place; of code that Dynamo made, those that the user's function
+    assigned before the same line.
+    """
     if not parameters:
         return ()
     own = _ORIGINALS.find(code)
-    return find_assigned(code, at, parameters) if own is None else find_assigned_before(own, line, parameters)
+    (stores, loops), here = (_list_stores(code)[0], at) if own is None else (_list_stores(own)[1], line)
+    around = [(first, last) for first, last in loops if first <= here <= last]
+    assigned = {n for place, n in stores if place < here or any(first <= place <= last for first, last in around)}
+    return tuple(plain for name in parameters if (plain := name.strip("*=")) in assigned)
 
 
 def find_user_line(depth: int = 20) -> UserLine:

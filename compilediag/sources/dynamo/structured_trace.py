@@ -34,7 +34,7 @@ from ...system import clock
 from ...system.interrupts import pass_on
 from ..guards.torch_api import source_name
 from ..hooks.sink import EventSink, Made
-from ..hooks.source import Source
+from ..hooks.source import Callback, Source
 from . import torch_api
 from .stack_frames import Places, frames_outside, read_logged_frames
 
@@ -49,7 +49,8 @@ class StructuredTrace(Source):
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._handler = _Handler(self)
+        self._handler = logging.Handler()
+        self._handler.emit = Callback(self, self._receive)  # type: ignore[method-assign, assignment]
         self._logger: logging.Logger | None = None
         self._before: list[logging.Handler] = []
         self._listeners: _Listeners | None = None
@@ -75,8 +76,11 @@ class StructuredTrace(Source):
             self._logger.handlers = _find_plain_list(self._before)
         self.emit(self._vllm.finish)
 
-    def receive(self, metadata: dict[str, Any], payload: str | None) -> None:
+    def _receive(self, logged: logging.LogRecord) -> None:
         """A record that torch has built because somebody else listens too."""
+        metadata, payload = getattr(logged, "metadata", None), getattr(logged, "payload", None)
+        if not isinstance(metadata, dict):
+            return
         name, time_ns, compiling = find_name(metadata), clock.now_ns(), self.context.keys.current()
         if payload is not None and name is not None and is_kept(name):
             self.emit(_make_artifact, metadata, name, payload, time_ns, compiling[1])
@@ -187,22 +191,6 @@ def _find_plain_list(handlers: Any) -> Any:
         handlers.before[:] = handlers
         handlers = handlers.before
     return handlers
-
-
-class _Handler(logging.Handler):
-    def __init__(self, source: StructuredTrace):
-        super().__init__()
-        self._source = source
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            metadata = getattr(record, "metadata", None)
-            if isinstance(metadata, dict):
-                self._source.run_shielded(self._source.receive, metadata, getattr(record, "payload", None))
-        except RecursionError as error:
-            self._source.escaped.append(error)
-        except BaseException as error:
-            self._source.handle_escaped(error)
 
 
 def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int, key: str | None) -> Made:

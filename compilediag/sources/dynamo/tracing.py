@@ -11,12 +11,12 @@ import hashlib
 import time
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...events import TracedFunction
 from ...system import clock
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import Made
 from ..hooks.source import Source, hook, hook_before
 from ..hooks.threads import PerThread
 from . import torch_api
@@ -41,28 +41,28 @@ class Traced:
         self.calls: dict[tuple[str, int, str, int | None], Traced] = {}
 
 
+@dataclass(slots=True)
+class _Root:
+    """The compile that a tree belongs to, and the number of functions in the tree."""
+
+    compile_id: str | None
+    compile_key: str | None
+    functions: int = 1
+    time_ns: int = field(default_factory=clock.now_ns)
+
+
+@dataclass(slots=True, eq=False)
 class _Running:
     """A call of `run` that has not returned. `node` is None for a function that is not distinguished.
 
     `root` is that of the frame that is compiled; `output` identifies what it traces for.
     """
 
-    __slots__ = ("begin_ns", "end_ns", "node", "output", "root")
-
-    def __init__(self, node: Traced | None, output: Any, root: _Root):
-        self.node, self.output, self.root = node, output, root
-        self.end_ns: int | None = None
-        self.begin_ns = time.perf_counter_ns()
-
-
-class _Root:
-    """The compile that a tree belongs to."""
-
-    __slots__ = ("compile_id", "compile_key", "functions", "time_ns")
-
-    def __init__(self, compile_id: str | None, compile_key: str | None):
-        self.compile_id, self.compile_key = compile_id, compile_key
-        self.functions, self.time_ns = 1, clock.now_ns()
+    node: Traced | None
+    output: Any
+    root: _Root
+    end_ns: int | None = None
+    begin_ns: int = field(default_factory=time.perf_counter_ns)
 
 
 class Tracing(Source):
@@ -128,13 +128,9 @@ def _find_node(root: _Root, around: Traced, code: types.CodeType, line: int | No
     return node
 
 
-def _make_rows(node: Traced, root: _Root) -> Made:
-    return [*_walk(node, root, None)]
-
-
-def _walk(node: Traced, root: _Root, caller: str | None) -> Iterator[TracedFunction]:
+def _make_rows(node: Traced, root: _Root) -> Iterator[TracedFunction]:
     """The rows of a function and of those that it calls."""
-    waiting = [(node, caller)]
+    waiting: list[tuple[Traced, str | None]] = [(node, None)]
     while waiting:
         node, caller = waiting.pop()
         path = (caller, node.file, node.line, node.function, node.call_line)

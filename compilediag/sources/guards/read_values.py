@@ -24,6 +24,8 @@ from collections import deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
+
 from ...decode.guards.path import Expression, NotConstant, Opaque, Path, Step, read_constant
 from ...formatting import cut_text
 from ...system.interrupts import pass_on
@@ -39,22 +41,24 @@ class Unreadable(Exception):
 CANNOT_READ = (Unreadable, LookupError, AttributeError, NameError, TypeError, ValueError, ArithmeticError)
 
 
+def _find_base(value: Any, classes: Iterable[type]) -> Any:
+    """The first of these classes that a value is of, or of a class that extends it."""
+    for cls in classes:
+        if issubclass(type(value), cls):
+            return cls
+    raise Unreadable("of another type")
+
+
 def read_length(value: Any) -> int:
     """The length of a container, by the method of Python's own type that it is or extends."""
-    for cls in _SIZED:
-        if issubclass(type(value), cls):
-            return int(cls.__len__(value))
-    raise Unreadable("its length")
+    return int(_find_base(value, _SIZED).__len__(value))
 
 
 def read_item(value: Any, key: Any) -> Any:
     """The item of a container, by the method of Python's own type that it is or extends."""
     if issubclass(type(value), dict):
         return _read_dict_item(value, key)
-    for cls in _INDEXED:
-        if issubclass(type(value), cls):
-            return cls.__getitem__(value, key)
-    raise Unreadable("its items")
+    return _find_base(value, _INDEXED).__getitem__(value, key)
 
 
 def _read_dict_item(value: Any, key: Any) -> Any:
@@ -175,29 +179,15 @@ def has_attribute(value: Any, name: str) -> bool:
 
 
 def _list_items(value: Any) -> list[Any]:
-    for cls in _LISTED:
-        if issubclass(type(value), cls):
-            return list(cls.__iter__(value))
-    raise Unreadable("its items")
+    return list(_find_base(value, _LISTED).__iter__(value))
 
 
 def _convert(cls: Any, method: str) -> Callable[[Any], Any]:
-    def convert(value: Any) -> Any:
-        if not issubclass(type(value), cls):
-            raise Unreadable(f"as {cls.__name__}")
-        return getattr(cls, method)(value)
-
-    return convert
+    return lambda value: getattr(_find_base(value, (cls,)), method)(value)
 
 
 def _read_keys(value: Any) -> Any:
-    if not issubclass(type(value), dict):
-        raise Unreadable("its keys")
-    return dict.keys(value)
-
-
-def _read_set_item(value: Any, index: Any) -> Any:
-    return _list_items(value)[index]
+    return _find_base(value, (dict,)).keys(value)
 
 
 def _read_attribute_or(value: Any, name: Any, *default: Any) -> Any:
@@ -212,7 +202,7 @@ _FUNCTIONS: dict[object, Callable[..., Any]] = {
     **dict.fromkeys(("dict.__getitem__", "___odict_getitem"), read_item),
     "list.__getitem__": list.__getitem__,
     "tuple.__getitem__": tuple.__getitem__,
-    "___set_getitem": _read_set_item,
+    "___set_getitem": lambda value, index: _list_items(value)[index],
     **dict.fromkeys(("getattr", "object.__getattribute__"), _read_attribute_or),
     "dict.keys": _read_keys,
     "type": type,
@@ -431,9 +421,9 @@ _CHECKS: dict[str, Callable[..., Any]] = {
     "___check_type_id": lambda value, address: id(type(value)) == address,
     "___check_obj_id": lambda value, address: id(value) == address,
     "__check_obj_id": lambda value, address: id(value) == address,
-    "___dict_contains": lambda key, value: dict.__contains__(_as(dict, value), _as_plain(key)),
-    "set.__contains__": lambda value, key: set.__contains__(_as(set, value), _as_plain(key)),
-    "hasattr": lambda value, name: has_attribute(value, _as(str, name)),
+    "___dict_contains": lambda key, value: _find_base(value, (dict,)).__contains__(value, _as_plain(key)),
+    "set.__contains__": lambda value, key: _find_base(value, (set,)).__contains__(value, _as_plain(key)),
+    "hasattr": has_attribute,
 }
 
 
@@ -445,12 +435,6 @@ def _call_method(value: Any, name: str) -> Any:
     if name == "__neg__":
         return -_as_number(value)
     raise Unreadable(f"by {name}()")
-
-
-def _as(cls: type, value: Any) -> Any:
-    if not issubclass(type(value), cls):
-        raise Unreadable(f"no {cls.__name__}")
-    return value
 
 
 def _as_number(value: Any) -> Any:
@@ -557,7 +541,7 @@ def _describe(value: Any, depth: int) -> str:
     if issubclass(cls, type):
         return f"<class {type_name(value, module=True)}>"
     if issubclass(cls, enum.Enum):
-        return _member(value, depth)
+        return f"{type_name(cls)}.{_plain(object.__getattribute__(value, '__dict__').get('_name_'))}"
     return _torch_value(value, depth) or _numpy_value(value) or f"<{type_name(cls, module=True)} object>"
 
 
@@ -609,19 +593,12 @@ def _function(value: Any) -> str:
     return f"{name} at {code_place(code)}" if code is not None else f"<builtin {name}>"
 
 
-def _member(value: enum.Enum, depth: int) -> str:
-    name = object.__getattribute__(value, "__dict__").get("_name_")
-    return f"{type_name(type(value))}.{_plain(name)}"
-
-
 def _torch_value(value: Any, depth: int) -> str | None:
-    torch = sys.modules.get("torch")
-    # A half-imported torch has no Tensor yet.
-    if torch is None or not hasattr(torch, "nn"):
-        return None
     cls = type(value)
     if issubclass(cls, torch.Tensor):
-        return _tensor(value)
+        # As `Tensor float32[2, 4] cpu`; reads no data.
+        dtype, shape, device = torch_api.tensor_metadata(value)
+        return f"{type_name(cls)} {dtype}{shape} {device}"
     if _is_one(cls, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
         return repr(value)
     if cls is torch.Size:
@@ -641,11 +618,3 @@ def _numpy_value(value: Any) -> str | None:
     if issubclass(cls, numpy.generic) and _is_one(cls, numpy.sctypeDict.values()):
         return f"{cls.__name__}({_describe(value.item(), 0)})"
     return None
-
-
-def _tensor(value: Any) -> str:
-    """A tensor's dtype, shape and device, as `Tensor float32[2, 4] cpu`; reads no data."""
-    from .torch_api import tensor_metadata  # torch is imported by now: there is a tensor.
-
-    dtype, shape, device = tensor_metadata(value)
-    return f"{type_name(type(value))} {dtype}{shape} {device}"
