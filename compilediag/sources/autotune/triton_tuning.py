@@ -379,10 +379,7 @@ class TritonJit(Source):
     name = "triton_jit"
     checks = (require_triton,)
 
-    def _before(self, args: Args, kwargs: Kwargs) -> int:
-        return clock.now_ns()
-
-    @hook(torch_api.KERNEL_COMPILED, before=_before, late=True)
+    @hook(torch_api.KERNEL_COMPILED, before=Source.note_time, late=True)
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, time_ns: int | None) -> None:
         if time_ns is None or (result is None and error is None):
             return  # A hook of the program has kept triton from compiling it.

@@ -159,7 +159,7 @@ class KernelState:
     is_compiled: bool = False
 
 
-#: When a watched call began, and what it found in the cache; None for a call that began before the watch did.
+#: When a watched call began, and what it found in the cache.
 Begun = tuple[int, Any]
 
 
@@ -178,20 +178,17 @@ class CodeCaches(CacheSource):
 
     # The CPU's vector instructions
 
-    def _before_check(self, args: Args, kwargs: Kwargs) -> Begun:
-        return clock.now_ns(), None
-
-    @hook(torch_api.INSTRUCTIONS_CHECKED, before=_before_check)
+    @hook(torch_api.INSTRUCTIONS_CHECKED, before=CacheSource.note_time)
     def _instructions_checked(
-        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began_ns: int | None
     ) -> None:
         """torch does not time this, although it can take longer than a compile: it starts an interpreter."""
-        if began is not None:
+        if began_ns is not None:
             running = self.recorder.progress.get(threading.get_ident())
             around = running.state()["phases"] if running is not None else []
             phase = Phase(
-                time_ns=began[0],
-                duration_s=(clock.now_ns() - began[0]) / 1e9,
+                time_ns=began_ns,
+                duration_s=(clock.now_ns() - began_ns) / 1e9,
                 name=CPU_CHECK,
                 parent=around[-1] if around else None,
                 depth=len(around),

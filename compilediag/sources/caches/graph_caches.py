@@ -362,17 +362,13 @@ class FxGraphCache(GuardedCache):
             _, key = self.context.keys.current()
             lookup = parse_cache_event(name, metadata or {}, time_ns, key)
             if lookup is not None:
-                reason = torch_api.why_disabled()
-                self.emit(_make_disabled_row, lookup, self.context.frames.get(key or "", {}), reason)
+                reason, frame = torch_api.why_disabled(), self.context.frames.get(key or "", {})
+                self.emit(lambda: dataclasses.replace(lookup, reason=reason, **frame_columns(frame)))
 
 
 def _make_loaded_rows(time_ns: int, owner: Mapping[str, Any], artifacts: list[tuple[str, str, int]]) -> Made:
     common: dict[str, Any] = {"time_ns": time_ns, "tier": "local", "action": "load", "outcome": "loaded", **owner}
     return [CacheLookup(cache=cache, key=key, bytes=size, **common) for cache, key, size in artifacts]
-
-
-def _make_disabled_row(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
-    return dataclasses.replace(lookup, reason=reason, **frame_columns(frame))
 
 
 #: End of the reason where torch does not go on without the cache.

@@ -23,7 +23,7 @@ from ...system import clock
 from ...system.interrupts import pass_on
 from ..compile_context import code_columns
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink, Made
+from ..hooks.sink import EventSink
 from ..hooks.source import MAX_ERRORS, CountingSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import Unavailable, call_argument
@@ -294,14 +294,10 @@ class CompiledCalls(CountingSource):
         self._counter.own_ns = 0
         rows = [row for tally in list(self._counter.tallies.values()) if (row := tally.take()) is not None]
         if rows:
-            self.emit(_make_rows, rows)
+            self.emit(lambda: [Calls(**row) for row in rows])
         while self._counter.errors and self.errors < MAX_ERRORS:
             self.note_error(self._counter.errors.pop())
 
     def reset_after_fork(self) -> None:
         for tally in self._counter.tallies.values():
             tally.clear()
-
-
-def _make_rows(rows: list[dict[str, Any]]) -> Made:
-    return [Calls(**row) for row in rows]

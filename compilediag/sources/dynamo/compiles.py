@@ -166,10 +166,7 @@ class Compiles(Source):
         event = make_compile(_correct_times(vars(metrics)), known, key, thread)
         return [] if event is None else [event]
 
-    def _before_capture(self, args: Args, kwargs: Kwargs) -> int:
-        return clock.now_ns()
-
-    @hook(torch_api.PRECOMPILED, before=_before_capture)
+    @hook(torch_api.PRECOMPILED, before=Source.note_time)
     def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, time_ns: int | None) -> None:
         if time_ns is None:
             return
@@ -288,7 +285,7 @@ class Phases(CountingSource):
     def hand_over(self) -> None:
         ended = [self._ended.popleft() for _ in range(len(self._ended))]
         if ended:
-            self.emit(_make_phase_rows, ended)
+            self.emit(lambda: [make_phase(*phase) for phase in ended])
 
     def reset_after_fork(self) -> None:
         self._ended.clear()
@@ -381,10 +378,6 @@ def _add_repeated(frame: dict[str, Any], ops: list[torch_api.ModuleOp], traced: 
     """Add the repeated blocks and the unrolled loop to what is known of a compile, before its row is made."""
     frame["blocks"] = find_repeated_blocks(ops)
     frame["loop"] = find_unrolled_loop(traced)
-
-
-def _make_phase_rows(ended: list[EndedPhase]) -> Made:
-    return [make_phase(*phase) for phase in ended]
 
 
 class GraphBreaks(Source):

@@ -9,10 +9,9 @@ compilediag is the only listener, torch sees that nobody listens, and the few te
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ...decode.call_stacks import Frame
@@ -82,13 +81,14 @@ class StructuredTrace(Source):
         if not isinstance(metadata, dict):
             return
         name, time_ns, compiling = find_name(metadata), clock.now_ns(), self.context.keys.current()
+        compile_id, key = compiling
         if payload is not None and name is not None and is_kept(name):
-            self.emit(_make_artifact, metadata, name, payload, time_ns, compiling[1])
+            self.emit(lambda: (make_artifact(metadata, name, payload, time_ns, key),))
             self._make_rows(name, payload, compiling, time_ns)
         elif (kind := find_kind(metadata)) in SHAPE_KINDS:
             names = dict(enumerate(self._file_names))
             record = {**metadata[kind], **_read_prefix(kind)}
-            self.emit(self._make_shape_rows, kind, record, names, compiling, time_ns)
+            self.emit(self._records.decode, kind, record, names, compile_id, time_ns, None, key)
 
     def build(self, name: str, metadata: Callable[[], Any], payload: Callable[[], Any]) -> None:
         """Keep a record that torch will not build; `metadata` and `payload` are the functions that give it.
@@ -108,7 +108,7 @@ class StructuredTrace(Source):
             text = text if isinstance(text, str) else json.dumps(text, default=str, indent=0)
             compile_id, key = compiling
             artifact = Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=key, name=kept)
-            self.emit(_pair, artifact, text)
+            self.emit(lambda: ((artifact, bound_artifact(kept, text)),))
             self._make_rows(kept, text, compiling, time_ns)
 
     def _ask(self, give: Callable[[], Any]) -> Any:
@@ -122,20 +122,15 @@ class StructuredTrace(Source):
 
     def _trace_shape(self, kind: str, metadata: Callable[[], Any], compiling: Compiling, time_ns: int) -> None:
         found = torch_api.read_variables(kind, metadata)
+        compile_id, key = compiling
         if found is None:
-            built = self._ask(functools.partial(torch_api.build_record, metadata, self._file_names))
+            built = self._ask(lambda: torch_api.build_record(metadata, self._file_names))
             if built is not None:
-                self.emit(self._make_shape_rows, kind, *built, compiling, time_ns)
+                self.emit(self._records.decode, kind, *built, compile_id, time_ns, None, key)
         else:
             around = frames_outside(torch_api.WRITER, None)
             found.update(_read_prefix(kind))
             self.emit(_make_read_shape_rows, self._records, kind, found, around, compiling, time_ns)
-
-    def _make_shape_rows(
-        self, kind: str, record: Mapping[str, Any], names: Mapping[int, str], compiling: Compiling, time_ns: int
-    ) -> Made:
-        compile_id, key = compiling
-        return self._records.decode(kind, record, names, compile_id, time_ns, compile_key=key)
 
     def _make_rows(self, name: str | None, text: str, compiling: Compiling, time_ns: int) -> None:
         if name in (SCHEDULE, TENSOR_META):
@@ -193,14 +188,6 @@ def _find_plain_list(handlers: Any) -> Any:
     return handlers
 
 
-def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int, key: str | None) -> Made:
-    return (make_artifact(metadata, name, payload, time_ns, key),)
-
-
-def _pair(artifact: Artifact, text: str) -> Made:
-    return ((artifact, bound_artifact(artifact.name, text)),)
-
-
 def _read_prefix(kind: str) -> dict[str, str | None]:
     """The field that says whether torch made a guard, where its record leaves that out."""
     return {"prefix": torch_api.find_guard_prefix()} if kind == "guard_added_fast" else {}
@@ -217,13 +204,9 @@ def _make_read_shape_rows(
     return records.decode(kind, record, {}, compile_id, time_ns, stacks, compile_key=key)
 
 
-def _write_range(value: Any) -> str:
-    return value if isinstance(value, str) else f"[{value.lower}, {value.upper}]"
-
-
 #: Field -> how torch writes it, where that is not `str`.
 _TEXTS: dict[str, Callable[[Any], Any]] = {
-    "vr": _write_range,
+    "vr": lambda bounds: bounds if isinstance(bounds, str) else f"[{bounds.lower}, {bounds.upper}]",
     "val": repr,
     "value": repr,
     "source": source_name,

@@ -18,7 +18,7 @@ from ..compile_context import FunctionColumns, OwnerColumns
 from . import own_errors
 from .late_imports import WhenImported
 from .own_errors import error_columns
-from .patches import Before, Observer, Patch
+from .patches import Args, Before, Kwargs, Observer, Patch
 from .sink import EventSink, Made
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
@@ -257,6 +257,10 @@ class Source:
         except Exception as error:
             pass_on(error)
             self.count_error(error)
+
+    def note_time(self, args: Args, kwargs: Kwargs) -> int:
+        """The time at which a call begins, for a hook's `before`."""
+        return clock.now_ns()
 
     def emit(self, make: Callable[..., Made], *args: Any) -> None:
         """Hand `make(*args)`, which gives events, to the recorder. It runs in the writer's thread."""
