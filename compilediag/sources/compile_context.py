@@ -134,12 +134,6 @@ class CompileContext:
         frame = self.frames.get(compile_key or "", {})
         return {"function": frame.get("function"), "file": frame.get("file"), "line": frame.get("line")}
 
-    def compile_columns(self, compile_id: Any) -> OwnerColumns:
-        """compile_id, compile_key, function, file and line of the attempt that a CompileId object belongs to."""
-        key = self.keys.find(compile_id)
-        text = None if compile_id is None else str(compile_id)
-        return {"compile_id": text, "compile_key": key, **self.function_columns(key)}
-
     def current_attempt(self) -> AttemptColumns:
         """compile_id and compile_key of the attempt that runs in this thread; None outside of one."""
         compile_id, key = self.keys.current()

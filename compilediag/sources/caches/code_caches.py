@@ -49,8 +49,8 @@ class Build:
 
     time_ns: int
     where: str
-    duration_s: float | None
-    fail_reason: str | None
+    duration_s: float | None = None
+    fail_reason: str | None = None
 
 
 class LibraryLookUps:
@@ -112,7 +112,7 @@ class LibraryBuilds:
         if name == WRAPPER:
             _put(self._claimed, key, (name, ids))
             return ()
-        return (make_kernel_row(name, Build(clock.now_ns(), "process", None, None), ids),)
+        return (make_kernel_row(name, Build(clock.now_ns(), "process"), ids),)
 
     def fail(self, key: str | None, time_ns: int, reason: str, ids: AttemptColumns) -> Made:
         """The library of a kernel could not be built in the compiling thread."""
@@ -300,7 +300,7 @@ class CodeCaches(CacheSource):
             if not torch_api.is_from_bundle(result) and name not in self._sent:
                 _put(self._sent, name, (clock.now_ns(), torch_api.worker_kind()))
         elif not thread.is_compiled:
-            self._emit_kernel(name, (clock.now_ns(), "process"), outcome="cached")
+            self._emit_kernel(name, Build(clock.now_ns(), "process"))
 
     @hook(torch_api.KERNEL_COMPILED)
     def _kernel_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -311,13 +311,13 @@ class CodeCaches(CacheSource):
         self._thread.is_compiled = True
         # torch measures with the wall clock.
         is_possible = 0 <= seconds * 1e9 <= now - sent[0] + clock.TOLERANCE_NS
-        self._emit_kernel(name, sent, outcome="compiled", duration_s=seconds if is_possible else None)
+        self._emit_kernel(name, Build(*sent, seconds if is_possible else None), "compiled")
 
     def _fail(self, name: str, error: BaseException) -> None:
         """A pool that is broken refuses the kernel at once."""
         where = torch_api.worker_kind() if isinstance(error, BrokenExecutor) else "process"
         sent = self._sent.pop(name, (clock.now_ns(), where))
-        self._emit_kernel(name, sent, outcome="failed", fail_reason=describe_error(error)[:MAX_REASON])
+        self._emit_kernel(name, Build(*sent, fail_reason=describe_error(error)[:MAX_REASON]))
 
     # What a generated module waits for
 
@@ -337,7 +337,7 @@ class CodeCaches(CacheSource):
             if key is not None and name not in missing[1:]:
                 self.emit(self._builds.claim, name, key, self.context.current_attempt())
             elif torch_api.is_from_bundle(value) and name not in missing:
-                self._emit_kernel(name, (clock.now_ns(), "process"), outcome="cached")
+                self._emit_kernel(name, Build(clock.now_ns(), "process"))
             elif name in missing[:1] and error is not None:
                 self._fail(name, error)
 
@@ -349,15 +349,7 @@ class CodeCaches(CacheSource):
         row = _make_look_up(cache, began, key, error, tier)
         self.emit_event(dataclasses.replace(row, **self.context.current_columns()))
 
-    def _emit_kernel(
-        self,
-        name: str,
-        sent: tuple[int, str],
-        outcome: str,
-        duration_s: float | None = None,
-        fail_reason: str | None = None,
-    ) -> None:
-        build = Build(*sent, duration_s, fail_reason)
+    def _emit_kernel(self, name: str, build: Build, outcome: str | None = None) -> None:
         self.emit_event(make_kernel_row(name, build, self.context.current_attempt(), "triton", outcome))
 
 

@@ -33,7 +33,7 @@ from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument, is_frame_of
 from . import torch_api
 from .loops import MIN_ITERATIONS, find_unrolled_loop
-from .stack_frames import add_call_stack, callers_of_compile, frames_outside
+from .stack_frames import add_call_stack, frames_outside
 from .torch_api import compiles_frame, get_setting, has_own_limit, is_conversion
 
 # Compiles of `aot_compile`: torch reports their times without the function, after the compile's context is gone.
@@ -366,7 +366,9 @@ class Phases(CountingSource):
             "region": torch_api.current_region(),
             "stack": None,
         }
-        self.emit(add_call_stack, self.context.stacks, frame, code, callers_of_compile(), clock.now_ns())
+        # torch's own dynamo_start lists the same frames, but leaves out the innermost callers.
+        around = frames_outside(None, torch_api.CONVERT)
+        self.emit(add_call_stack, self.context.stacks, frame, code, around, clock.now_ns())
         if len(self.context.frames) >= MAX_FRAMES:
             self.context.frames.clear()
         if key is not None:

@@ -110,10 +110,9 @@ class DynamoCache(CacheSource):
 
     def _entry_columns(self, entry: Any) -> OwnerColumns:
         """compile_id, compile_key, function, file and line of an entry."""
-        return {
-            **self.context.compile_columns(getattr(entry, "compile_id", None)),
-            **code_columns(entry.code),
-        }
+        compile_id = getattr(entry, "compile_id", None)
+        text, key = None if compile_id is None else str(compile_id), self.context.keys.find(compile_id)
+        return {"compile_id": text, "compile_key": key, **code_columns(entry.code)}
 
     def _before_invalidation(self, args: Args, kwargs: Kwargs) -> OwnerColumns | None:
         guards = None if torch_api.interpreter_exits() else torch_api.entry_guards(args[0])

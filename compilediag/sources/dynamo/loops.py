@@ -50,7 +50,10 @@ def find_unrolled_loop(ops: Sequence[TracedOp]) -> dict[str, Any] | None:
     if count * sizes[count] < MIN_SHARE * len(ops):
         return None
     repeated = [op for op, times in counts.items() if times == count]
-    stacks = [_parse_stack(text or "") for text, *_ in repeated]
+    stacks = [
+        [_Frame(each["file"], int(each["line"]), each["function"]) for each in _FRAME.finditer(text or "")]
+        for text, *_ in repeated
+    ]
     found = _find_loop(stacks)
     if found is None:
         return None
@@ -69,10 +72,6 @@ def find_unrolled_loop(ops: Sequence[TracedOp]) -> dict[str, Any] | None:
         "body": body,
         "module": _find_module(paths) if body == _FORWARD else None,
     }
-
-
-def _parse_stack(text: str) -> list[_Frame]:
-    return [_Frame(each["file"], int(each["line"]), each["function"]) for each in _FRAME.finditer(text)]
 
 
 def _find_loop(stacks: Sequence[Sequence[_Frame]]) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ import types
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
@@ -122,21 +123,15 @@ class Recompiles(Source):
         return FailedEntry(compile_id, failed.read_age(at), guards, reason or None, key)
 
 
+@dataclass(slots=True)
 class FailedCall:
     """A call that no entry fits. `reasons` are torch's texts: at most one for each entry."""
 
-    def __init__(
-        self,
-        entries: list[Any],
-        reasons: Sequence[str],
-        code: types.CodeType,
-        f_locals: dict[str, Any],
-        keys: CompileKeys,
-    ):
-        self.entries = entries
-        self.code = code
-        self.f_locals = f_locals
-        self._reasons, self._keys = reasons, keys
+    entries: list[Any]
+    reasons: Sequence[str]
+    code: types.CodeType
+    f_locals: dict[str, Any]
+    keys: CompileKeys
 
     def read_age(self, at: int) -> Age:
         """How late an entry was made, after all that are dead."""
@@ -149,7 +144,7 @@ class FailedCall:
 
     def find_reason(self, at: int) -> str:
         """torch's text for an entry, "" without one: it names the compile id, and is mostly at the entry's place."""
-        reasons, start = self._reasons, f"{self._keys.format(self.entries[at].compile_id)}: "
+        reasons, start = self.reasons, f"{self.keys.format(self.entries[at].compile_id)}: "
         if at < len(reasons) and reasons[at].startswith(start):
             return reasons[at]
         return next((reason for reason in reasons if reason.startswith(start)), "")

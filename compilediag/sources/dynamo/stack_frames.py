@@ -23,7 +23,6 @@ from ...formatting import parse_resumed
 from ...system.interrupts import pass_on
 from ..hooks.sink import Made
 from ..hooks.threads import caller_frames
-from . import torch_api
 
 T = TypeVar("T")
 
@@ -193,18 +192,6 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGE = os.path.dirname(_OWN[:-1]) + os.sep
 
 
-def is_own_file(file: str) -> bool:
-    """True for a file of our own hooks."""
-    return file.startswith(_OWN)
-
-
-def callers_of_compile() -> Places:
-    """The frames around the call that Dynamo compiles, outermost first. torch's own dynamo_start lists the same, but
-    leaves out the innermost callers.
-    """
-    return frames_outside(None, torch_api.CONVERT)
-
-
 def frames_outside(function: str | None, module: str | None) -> Places:
     """This thread's frames around the outermost one of that function, or of that module."""
     codes: list[types.CodeType] = []
@@ -244,7 +231,7 @@ def add_call_stack(
 
 
 def read_frames(around: Places) -> list[Frame]:
-    return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not is_own_file(code.co_filename)]
+    return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not code.co_filename.startswith(_OWN)]
 
 
 def read_logged_frames(around: Places) -> list[Frame]:

@@ -11,6 +11,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -93,30 +94,26 @@ def _installed_finders() -> list[WhenImported]:
     return [finder for finder in _installed if finder in sys.meta_path]
 
 
+@dataclass(eq=False)
 class _NotifyingLoader(Loader):
     """The module's own loader, which stays the module's loader, and a call when it is done."""
 
-    def __init__(
-        self,
-        loader: Loader,
-        action: Callable[[], None],
-        fail: Callable[[BaseException], object],
-        handle: Callable[[BaseException], None],
-    ):
-        self._loader = loader
-        self._action, self._fail, self._handle = action, fail, handle
+    loader: Loader
+    action: Callable[[], None]
+    fail: Callable[[BaseException], object]
+    handle: Callable[[BaseException], None]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
+        return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
+            module.__spec__.loader = self.loader
+        module.__loader__ = self.loader
+        self.loader.exec_module(module)
         try:
-            self._action()
+            self.action()
         except RecursionError as error:
-            self._fail(error)
+            self.fail(error)
         except BaseException as error:
-            self._handle(error)
+            self.handle(error)
