@@ -98,22 +98,22 @@ def _installed_finders() -> list[WhenImported]:
 class _NotifyingLoader(Loader):
     """The module's own loader, which stays the module's loader, and a call when it is done."""
 
-    loader: Loader
-    action: Callable[[], None]
-    fail: Callable[[BaseException], object]
-    handle: Callable[[BaseException], None]
+    _loader: Loader
+    _action: Callable[[], None]
+    _fail: Callable[[BaseException], object]
+    _handle: Callable[[BaseException], None]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.loader.create_module(spec)
+        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
-            module.__spec__.loader = self.loader
-        module.__loader__ = self.loader
-        self.loader.exec_module(module)
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
         try:
-            self.action()
+            self._action()
         except RecursionError as error:
-            self.fail(error)
+            self._fail(error)
         except BaseException as error:
-            self.handle(error)
+            self._handle(error)
