@@ -67,6 +67,7 @@ def test_the_backend_asks_again_for_each_graph():
     assert len(skips(seen)) == seen.counters["inductor"]["cudagraph_skips"] == 2
 
 
+@pytest.mark.since_torch("2.13", "torch takes another thread's tracing for its own, and fails")
 def test_two_threads_that_compile_at_once_are_distinguished(settings_put_back):
     def work(function):
         for size in range(2, 5):
