@@ -104,6 +104,8 @@ def _describe_change(before: State, after: State) -> str:
     parts = []
     if before.run.recompiles or after.run.recompiles or not before.has_guards:
         parts.append(f"recompiles {before.run.recompiles} -> {after.run.recompiles}")
+    if after.run.recompiles < before.run.recompiles and after.run.compiles >= before.run.compiles:
+        parts.append(f"compiles {before.run.compiles} -> {after.run.compiles}")
     if before.run.graph_breaks or after.run.graph_breaks:
         parts.append(f"graph breaks {before.run.graph_breaks} -> {after.run.graph_breaks}")
     if before.is_unrolled:
@@ -195,6 +197,8 @@ def format_attempt(result: FixResult, attempt: Attempt | None) -> str:
     outcome = state.objection or f"recompiles {attempt.before} -> {state.run.recompiles}"
     if state.objection is None and state.run.graph_breaks:
         outcome += f", graph breaks {state.run.graph_breaks}"
+    if result.before is not None and state.run.recompiles < attempt.before:
+        outcome += f", compiles {state.run.compiles}" if state.run.compiles >= result.before.run.compiles else ""
     kept = "kept" if attempt.is_kept else "needed" if attempt.title.startswith("without ") else "not kept"
     return f"[{attempt.number}] {attempt.title}: {outcome}; {'rejected' if state.objection else kept}"
 

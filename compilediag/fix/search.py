@@ -560,12 +560,16 @@ def is_better(state: State, best: State) -> bool:
     """True if a state is accepted and does more than another one, or the same with fewer lines. If all else is equal,
     fewer failing guards are a step forward.
     """
-    is_more = state.score.compiles > best.score.compiles and state.score.unrolled >= best.score.unrolled
-    if state.objection is not None or is_more:
+    score, least = state.score, best.score
+    # What ran eagerly at its recompile limit is compiled without it, and a loop that is not unrolled is a graph more.
+    is_more = score.compiles > least.compiles and score.limits >= least.limits and score.unrolled >= least.unrolled
+    # With entries of their own, recompiles are first compiles: as many, and each costs as much.
+    is_renamed = score.compiles == least.compiles and score.recompiles < least.recompiles
+    if state.objection is not None or is_more or (is_renamed and score[:4] == least[:4]):
         return False
-    if state.score.result != best.score.result:
-        return state.score.result < best.score.result
-    return state.score.failures < best.score.failures and state.lines > best.lines
+    if score.result != least.result:
+        return score.result < least.result
+    return score.failures < least.failures and state.lines > best.lines
 
 
 def find_objection(without: Sequence[State], state: State) -> str | None:

@@ -334,6 +334,36 @@ for n in range(3):
 """
 
 
+#: Each layer has keys of its own, so each is compiled for itself; torch gives up at the ninth.
+LAYERS = """
+import torch
+
+class Layer(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.name, self.scales = name, {name: len(name) * 0.1}
+
+    def forward(self, x):
+        return x * self.scales[self.name]
+
+layers = torch.nn.Sequential(*(Layer("l" * n) for n in range(COUNT)))
+for layer in layers:
+    layer.compile(backend="eager")
+for _ in range(2):
+    print(float(layers(torch.ones(4)).sum()))
+"""
+
+
+@pytest.mark.parametrize(("count", "kinds"), [(3, []), (12, ["isolate"])])
+def test_entries_of_their_own_are_worth_a_change_where_torch_gives_up(fix, script, count, kinds):
+    script(LAYERS.replace("COUNT", str(count)))
+    found = fix("--fast", "train.py")
+    assert [change["kind"] for change in found["changes"]] == kinds
+    isolated = [attempt for attempt in found["tried"] if attempt["title"].startswith("isolate_recompiles")]
+    assert [attempt["recompiles"] for attempt in isolated] == [0]
+    assert (found["exit_code"], found["patch"] == "") == ((0, False) if kinds else (2, True)), found["left"]
+
+
 BREAKS_INSIDE = """
 import torch
 
