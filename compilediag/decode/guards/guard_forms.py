@@ -107,6 +107,11 @@ OTHER = Check("other")
 _PRESENT, _ABSENT = "present", "absent"
 
 
+def _check(kind: str, path: Path, expected: str | None = None, actual: str | None = None, named: str = "{}") -> Check:
+    """A check of one value; `named`: how the checked property of it is written."""
+    return Check(kind, named.format(path.text), expected, actual, (path,))
+
+
 def read_check(code: str, is_shape: bool = False) -> Check:
     """Read a guard text without its comment; kind "other" for an unknown one. `is_shape`: the guard is ShapeEnv's.
 
@@ -127,13 +132,9 @@ def read_check(code: str, is_shape: bool = False) -> Check:
     if is_shape and (check := _read_is(expression, expression.node) or _read_shape(expression)):
         return check
     check = _read_expression(expression) or _read_shape(expression) or OTHER
-    return check if cls is None else _add_class(check, cls)
-
-
-def _add_class(check: Check, cls: str) -> Check:
-    if check.kind == "type":
+    if cls is not None and check.kind == "type":
         return check._replace(expected=cls)
-    is_object = check.expected == "the same object"
+    is_object = cls is not None and check.expected == "the same object"
     return check._replace(expected=f"the same object (type {cls})") if is_object else check
 
 
@@ -148,7 +149,8 @@ def _read_expression(expression: Expression) -> Check | None:
         case ast.IfExp(_, body):
             return _read_marking(expression, body)
         case ast.BoolOp(ast.And(), [_, ast.Call(ast.Name("__math_isnan" | "__numpy_isnan"), [value])]):
-            return _read_value(expression, value, "nan")
+            path = expression.read_path(value)
+            return None if path is None else _check("value", path, "nan")
         case ast.Compare(ast.Call(ast.Name("hasattr")) as call, [ast.Eq()], [ast.Constant(False)]):
             return _read_call(expression, call, not negated)
         case ast.Compare(_, [ast.Is() | ast.IsNot()], [_]):
@@ -158,14 +160,7 @@ def _read_expression(expression: Expression) -> Check | None:
         case ast.Call():
             return _read_call(expression, node, negated)
     path = expression.read_path(node)
-    if negated and path is not None:
-        return Check("length", f"len({path.text})", "0", None, (path,))
-    return None
-
-
-def _read_value(expression: Expression, node: ast.expr, expected: str) -> Check | None:
-    path = expression.read_path(node)
-    return None if path is None else Check("value", path.text, expected, None, (path,))
+    return _check("length", path, "0", named="len({})") if negated and path is not None else None
 
 
 def _read_is(expression: Expression, node: ast.expr) -> Check | None:
@@ -179,7 +174,7 @@ def _read_is(expression: Expression, node: ast.expr) -> Check | None:
     negated = isinstance(operator, ast.IsNot)
     if isinstance(right, ast.Constant) and right.value is None:
         kind = "dead_reference" if negated and path.steps[-1:] == (Step("call"),) else "value"
-        return Check(kind, path.text, "not None" if negated else "None", "None" if negated else None, (path,))
+        return _check(kind, path, "not None" if negated else "None", "None" if negated else None)
     if other is None:
         return None
     same = f"the same object as {other.text}"
@@ -189,11 +184,11 @@ def _read_is(expression: Expression, node: ast.expr) -> Check | None:
 
 #: Function on the left of an equality -> kind of guard, and how its value is written.
 _COMPARED = {
-    **dict.fromkeys(("len", "dict.__len__", "set.__len__", "frozenset.__len__"), ("length", "len({0})")),
-    **dict.fromkeys(("___tuple_iterator_len", "___list_reverseiterator_len"), ("length", "len({0})")),
-    **dict.fromkeys(("___normalize_range_iter", "___normalize_count_iter"), ("value", "{0}")),
-    **dict.fromkeys(("int", "float", "str", "bool", "complex", "bytes"), ("value", "{0}")),
-    "___dict_version": ("value", "{0}"),
+    **dict.fromkeys(("len", "dict.__len__", "set.__len__", "frozenset.__len__"), ("length", "len({})")),
+    **dict.fromkeys(("___tuple_iterator_len", "___list_reverseiterator_len"), ("length", "len({})")),
+    **dict.fromkeys(("___normalize_range_iter", "___normalize_count_iter"), ("value", "{}")),
+    **dict.fromkeys(("int", "float", "str", "bool", "complex", "bytes"), ("value", "{}")),
+    "___dict_version": ("value", "{}"),
 }
 #: State that is not reached from the frame -> kind of guard, and its name.
 _AMBIENT = {
@@ -209,169 +204,92 @@ def _read_equality(expression: Expression, left: ast.expr, right: ast.expr, nega
             keys = expression.read_path(inner)
             if keys is not None and keys.text.endswith(".keys()"):
                 return Check("dict_keys", keys.text, expected, None, (keys.parent,))
-        case ast.Call(function, [value]), _ if (known := _COMPARED.get(ast.unparse(function))) is not None:
+        case ast.Call(function, [value]), _ if (known := _COMPARED.get(name := ast.unparse(function))) is not None:
             path = expression.read_path(value)
             if path is None or (negated and known[0] != "length"):
                 return None
-            if ast.unparse(function) == "___dict_version":
+            if name == "___dict_version":
                 expected = f"unchanged since (version {expected})"
-            return Check(known[0], known[1].format(path.text), expected, None, (path,))
+            return _check(known[0], path, expected, named=known[1])
         case ast.Call(ast.Attribute(value, "raw_repr")), ast.Call(ast.Attribute(ast.Call(_, keys), "raw_repr")):
             path = expression.read_path(value)
             listed = ", ".join(map(expression.get_text, keys))
-            return None if path is None else Check("dispatch_keys", path.text, listed, None, (path,))
+            return None if path is None else _check("dispatch_keys", path, listed)
         case _, ast.Call(ast.Name("___get_current_stream"), [ast.Call(_, [ast.Constant(str() as device), *_])]):
             path = expression.read_path(left)
-            name = "" if path is None else path.text
-            found = ("another stream", name) if negated else (name, "another stream")
+            stream = "" if path is None else path.text
+            found = ("another stream", stream) if negated else (stream, "another stream")
             return Check("global_state", f"current {device} stream", *found)
     path = expression.read_path(left)
     if path is None or negated:
         return None
     if path.text in _AMBIENT:
-        kind, name = _AMBIENT[path.text]
-        return Check(kind, name, expected)
-    if _is_key_of_dict(path):
-        return Check("dict_keys", path.text, expected, None, (path,))
+        return Check(*_AMBIENT[path.text], expected)
+    *_, keys_of, listed_as, item = (Step(""), Step(""), Step(""), *path.steps)
+    if (keys_of[:2], listed_as[:2], item.kind) == (("function", "dict.keys"), ("function", "list"), "item"):
+        return _check("dict_keys", path, expected)  # `list(dict.keys(d))[0]`
     if path.is_dimension or any(other.scope or other.is_dimension for _, other in expression.list_paths(right)):
         return None
-    return Check("value", path.text, expected, None, (path,))
-
-
-def _is_key_of_dict(path: Path) -> bool:
-    """True for `list(dict.keys(d))[0]`."""
-    *_, keys, listed, item = (Step(""), Step(""), Step(""), *path.steps)
-    return (keys[:2], listed[:2], item.kind) == (("function", "dict.keys"), ("function", "list"), "item")
+    return _check("value", path, expected)
 
 
 def _read_call(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    function = ast.unparse(call.func)
-    read = _CALLS.get(function)
-    if read is not None:
-        return read(expression, call, negated)
-    return next((check for beginning, check in _NAMED_BY_COMPILE if function.startswith(beginning)), None)
-
-
-def _read_same_type(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    path = expression.read_path(call.args[0]) if call.args else None
-    return None if path is None else Check("type", path.text, None, None, (path,))
-
-
-def _read_same_object(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    path = expression.read_path(call.args[0]) if call.args else None
-    if path is None:
-        return None
-    if path.steps[-1:] == (Step("attr", "__code__"),):
-        # CLOSURE_MATCH: a function is the same if its code is.
-        return Check("identity", path.parent.text, "the same function", None, (path,))
-    return Check("identity", path.text, "the same object", None, (path,))
-
-
-def _read_same_key(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    path = expression.read_path(call.args[0]) if call.args else None
-    return None if path is None else Check("dict_keys", path.text, "the same object", None, (path,))
-
-
-def _read_contains(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    match call.args:
-        case [key, ast.Attribute(value, "__dict__")] if (owner := expression.read_path(value)) is not None:
-            kind, name = "hasattr", owner.then("attr", _get_constant_text(expression, key)).text
-        case [key, value] if (owner := expression.read_path(value)) is not None:
-            kind, name = "dict_keys", f"{owner.text}[{expression.spell(key)}]"
-        case _:
-            return None
+    """Read a check that is a call of one of torch's functions."""
+    function, arguments = ast.unparse(call.func), call.args
+    path = expression.read_path(arguments[0]) if arguments else None
     found = (_ABSENT, _PRESENT) if negated else (_PRESENT, _ABSENT)
-    # The value of `owner.__dict__` is not read: the object is what the name says.
-    return Check(kind, name, *found, (owner,))
-
-
-def _get_constant_text(expression: Expression, node: ast.expr) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else expression.get_text(node)
-
-
-def _read_set_contains(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    path = expression.read_path(call.args[0]) if len(call.args) == 2 else None
-    if path is None:
-        return None
-    item = expression.get_text(call.args[1])
-    expected, actual = ("without", "contains") if negated else ("contains", "without")
-    return Check("value", path.text, f"{expected} {item}", f"{actual} {item}", (path,))
-
-
-def _read_hasattr(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    match call.args:
-        case [value, ast.Constant(str() as name)] if (path := expression.read_path(value)) is not None:
-            kind = "symbolic_shape" if name.startswith("_dynamo_") else "hasattr"
-            return Check(
-                kind, path.then("attr", name).text, *((_ABSENT, _PRESENT) if negated else (_PRESENT, _ABSENT)), (path,)
+    match function, arguments:
+        case "___check_torch_function_mode_stack", _:
+            return Check("mode_stack", "torch function modes", "the same modes")
+        case "torch._functorch.pyfunctorch.compare_functorch_state", _:
+            return Check("mode_stack", "functorch levels", ", ".join(map(expression.get_text, arguments)))
+        case "___check_global_state", _:
+            return Check("global_state", "global state")
+        case "check_no_aliasing", _:
+            return _make_duplicates(
+                tuple(path for argument in arguments for _, path in expression.list_paths(argument))
             )
+        case "check_overlapping", _:
+            groups = {keyword.arg: expression.list_paths(keyword.value) for keyword in call.keywords}
+            overlapping = ", ".join(path.text for _, path in groups.get("overlapping", []))
+            paths = tuple(path for group in groups.values() for _, path in group)
+            names = ", ".join(path.text for path in paths) or None
+            return Check("alias", names, f"overlapping storage: {overlapping or 'none'}", None, paths)
+        case "___dict_contains", [key, ast.Attribute(value, "__dict__")] if owner := expression.read_path(value):
+            # The value of `owner.__dict__` is not read: the object is what the name says.
+            is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
+            name = ast.literal_eval(key) if is_text else expression.get_text(key)
+            return Check("hasattr", owner.then("attr", name).text, *found, (owner,))
+        case "___dict_contains", [key, value] if owner := expression.read_path(value):
+            return Check("dict_keys", f"{owner.text}[{expression.spell(key)}]", *found, (owner,))
+        case _ if path is None:
+            return None
+        case "___check_type_id" | "___check_fake_script_type" | "TYPE_MISMATCH", _:
+            return _check("type", path)
+        case "___check_obj_id", _ if path.steps[-1:] == (Step("attr", "__code__"),):
+            # CLOSURE_MATCH: a function is the same if its code is.
+            return Check("identity", path.parent.text, "the same function", None, (path,))
+        case "___check_obj_id", _:
+            return _check("identity", path, "the same object")
+        case "__check_obj_id", _:
+            return _check("dict_keys", path, "the same object")
+        case "set.__contains__", [_, item]:
+            with_item, without = f"contains {expression.get_text(item)}", f"without {expression.get_text(item)}"
+            return _check("value", path, *((without, with_item) if negated else (with_item, without)))
+        case "hasattr", [_, ast.Constant(str() as name)]:
+            kind = "symbolic_shape" if name.startswith("_dynamo_") else "hasattr"
+            return Check(kind, path.then("attr", name).text, *found, (path,))
+        case "check_tensor", [_, second, *_]:
+            # Its other arguments as torch prints them, without the closing parenthesis.
+            return _check("tensor_size", path, expression.restore(expression.text[second.col_offset : -1]))
+        case "___cow_tensor_matches", [_, ast.Constant(bool() as wanted)]:
+            return _check("value", path, str(wanted), str(not wanted), "torch._C._is_cow_tensor({})")
     return None
-
-
-def _read_tensor(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    path = expression.read_path(call.args[0]) if call.args else None
-    if path is None or not call.args[1:]:
-        return None
-    # Its other arguments as torch prints them, without the closing parenthesis.
-    start = call.args[1].col_offset
-    return Check("tensor_size", path.text, expression.restore(expression.text[start:-1]), None, (path,))
-
-
-def _read_copy_on_write(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    match call.args:
-        case [value, ast.Constant(bool() as expected)] if (path := expression.read_path(value)) is not None:
-            return Check("value", f"torch._C._is_cow_tensor({path.text})", str(expected), str(not expected), (path,))
-    return None
-
-
-def _read_no_aliasing(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    return _make_duplicates(tuple(path for argument in call.args for _, path in expression.list_paths(argument)))
 
 
 def _make_duplicates(paths: tuple[Path, ...]) -> Check:
     names = ", ".join(path.text for path in paths) or None
     return Check("alias", names, "different tensors", "the same tensor", paths)
-
-
-def _read_overlapping(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    groups = {keyword.arg: expression.list_paths(keyword.value) for keyword in call.keywords}
-    overlapping = ", ".join(path.text for _, path in groups.get("overlapping", []))
-    paths = tuple(path for found in groups.values() for _, path in found)
-    names = ", ".join(path.text for path in paths) or None
-    return Check("alias", names, f"overlapping storage: {overlapping or 'none'}", None, paths)
-
-
-def _read_functorch(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
-    return Check("mode_stack", "functorch levels", ", ".join(map(expression.get_text, call.args)))
-
-
-#: Function -> the reader of a guard that calls it.
-_CALLS: dict[str, Callable[[Expression, ast.Call, bool], Check | None]] = {
-    "___check_type_id": _read_same_type,
-    "___check_fake_script_type": _read_same_type,
-    "TYPE_MISMATCH": _read_same_type,
-    "___check_obj_id": _read_same_object,
-    "__check_obj_id": _read_same_key,
-    "___dict_contains": _read_contains,
-    "set.__contains__": _read_set_contains,
-    "hasattr": _read_hasattr,
-    "check_tensor": _read_tensor,
-    "___cow_tensor_matches": _read_copy_on_write,
-    "check_no_aliasing": _read_no_aliasing,
-    "check_overlapping": _read_overlapping,
-    "___check_torch_function_mode_stack": lambda *_: Check("mode_stack", "torch function modes", "the same modes"),
-    "___check_global_state": lambda *_: Check("global_state", "global state"),
-    "torch._functorch.pyfunctorch.compare_functorch_state": _read_functorch,
-}
-#: Guard functions whose names end in numbers of the compile.
-_METADATA = Check("value", None, "the same tensor subclass metadata", "other metadata")
-_DTENSOR_SPEC = Check("value", None, "the same DTensor spec", "another spec")
-_OPAQUE_GUARD = Check("value", None, "the same values of its guard_fn", "other values")
-_NAMED_BY_COMPILE = (
-    ("___check_metadata_", _METADATA),
-    ("__dtensor_spec_", _DTENSOR_SPEC),
-    ("___check_opaque_guard_fn_", _OPAQUE_GUARD),
-)
 
 
 def _read_marking(expression: Expression, body: ast.expr) -> Check | None:
@@ -509,56 +427,40 @@ def _read_quoted(text: str) -> tuple[Path | None, str] | None:
     return parse_path(text[:end]), text[end + 1 :]
 
 
-#: What C++ says of a tensor, after its name: kind, property, expected, actual.
-_OF_TENSORS: tuple[tuple[re.Pattern[str], str, str, str, str], ...] = tuple(
-    (re.compile(pattern), kind, named, expected, actual)
-    for pattern, kind, named, expected, actual in (
-        (
-            r" size mismatch at index (?P<i>\d+)\. expected (?P<exp>-?\w+), actual (?P<act>-?\w+)",
-            *("tensor_size", "{src}.size()[{i}]", "{exp}", "{act}"),
-        ),
-        (
-            r" stride mismatch at index (?P<i>\d+)\. expected (?P<exp>-?\w+), actual (?P<act>-?\w+)",
-            *("tensor_stride", "{src}.stride()[{i}]", "{exp}", "{act}"),
-        ),
-        (
-            r" rank mismatch\. expected (?P<exp>\d+), actual (?P<act>\d+)",
-            *("tensor_rank", "{src}.dim()", "{exp}", "{act}"),
-        ),
-        (
-            r" dtype mismatch\. expected (?P<dtype>\w+), actual (?P<dtype_now>\w+)",
-            *("tensor_dtype", "{src}.dtype", "{dtype}", "{dtype_now}"),
-        ),
-        (
-            r" Tensor device index mismatch\. Expected device index to be (?P<exp>-?\d+), actual (?P<act>-?\d+)",
-            *("tensor_device", "{src}.device", "device index {exp}", "device index {act}"),
-        ),
-    )
+#: What C++ says of a tensor, after its name.
+_MISMATCH = re.compile(
+    r" (?P<what>size|stride|rank|dtype|requires_grad|dispatch key set|Tensor device index) mismatch"
+    r"(?: at index (?P<index>\d+))?\. [Ee]xpected (?:device index to be |(?P<flag>requires_grad=))?"
+    r"(?P<old>DispatchKeySet\([^)]*\)|-?\w+)(?:, actual (?P<new>DispatchKeySet\([^)]*\)|-?\w+))?"
 )
-_REQUIRES_GRAD = re.compile(r" requires_grad mismatch\. expected requires_grad=(\w+)")
-_KEYS = r"DispatchKeySet\(([^)]*)\)"
-_DISPATCH_KEYS = re.compile(rf" dispatch key set mismatch\. expected {_KEYS}, actual {_KEYS}")
 
 
 def _read_tensor_prose(text: str) -> Check | None:
     quoted = _read_quoted(text)
-    if quoted is None:
+    found = _MISMATCH.match(quoted[1]) if quoted else None
+    if quoted is None or found is None:
         return None
-    path, rest = quoted
-    name, operands = ("", ()) if path is None else (path.text, (path,))
-    for pattern, kind, named, expected, actual in _OF_TENSORS:
-        if found := pattern.match(rest):
-            groups = {k: format_dtype(v) if k.startswith("dtype") else v for k, v in found.groupdict().items()}
-            source, old, new = (one.format(src=name, **groups) for one in (named, expected, actual))
+    name, operands = ("", ()) if quoted[0] is None else (quoted[0].text, (quoted[0],))
+    what, index, flag, old, new = found.groups()
+    match what:
+        case "requires_grad" if flag is not None:
+            is_wanted = old not in ("0", "False")
+            return Check("requires_grad", f"{name}.requires_grad", str(is_wanted), str(not is_wanted), operands)
+        case _ if new is None:
+            return None
+        case "size" | "stride" if index is not None:
+            return Check(f"tensor_{what}", f"{name}.{what}()[{index}]", old, new, operands)
+        case "rank":
+            return Check("tensor_rank", f"{name}.dim()", old, new, operands)
+        case "dtype":
+            return Check("tensor_dtype", f"{name}.dtype", format_dtype(old), format_dtype(new), operands)
+        case "Tensor device index":
+            return Check("tensor_device", f"{name}.device", f"device index {old}", f"device index {new}", operands)
+        case "dispatch key set":
+            keys = (listed.removeprefix("DispatchKeySet(").removesuffix(")") for listed in (old, new))
+            is_device, old, new = compare_dispatch_keys(*keys)
+            kind, source = ("tensor_device", f"{name}.device") if is_device else ("dispatch_keys", name)
             return Check(kind, source, old, new, operands)
-    if found := _REQUIRES_GRAD.match(rest):
-        is_wanted = found[1] not in ("0", "False")
-        return Check("requires_grad", f"{name}.requires_grad", str(is_wanted), str(not is_wanted), operands)
-    if found := _DISPATCH_KEYS.match(rest):
-        is_device, old, new = compare_dispatch_keys(found[1], found[2])
-        return Check(
-            *(("tensor_device", f"{name}.device") if is_device else ("dispatch_keys", name)), old, new, operands
-        )
     return None
 
 
@@ -587,36 +489,43 @@ def _about(kind: str, expected: str | None, actual: str | None = None, end: str 
     return read
 
 
+def _about_state(name: str) -> Callable[[str], Check]:
+    """A reader of a text whose rest is the state that is expected."""
+    return lambda text: Check("global_state", name, text.strip() or None)
+
+
 def _constantly(kind: str, expected: str | None = None, actual: str | None = None) -> Callable[[str], Check]:
     """A reader of a text that names no value."""
     return lambda _: Check(kind, None, expected, actual)
 
 
-_MARKS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.S), expected, actual)
-    for pattern, expected, actual in (
-        (r"(\w+):? not a subset: runtime (.*?) is not a subset of compiled (.*)", "{0} within {2}", "{1}"),
-        (
-            r"(\w+) (?:should be absent but is present|is present on runtime tensor but was absent)",
-            "{0} absent",
-            _PRESENT,
-        ),
-        (r"(\w+):? (?:mismatch: )?expected (.*?)(?:,| but) (actual .*|attribute is absent.*)", "{0} {1}", "{2}"),
-        (r"(\w+):? mismatch: expected (.*)", "{0} {1}", ""),
-    )
+#: Text of a guard of torch 2.13 and later on marks of dimensions, which does not name the tensor -> expected, actual.
+_MARKS = (
+    (
+        re.compile(r"(\w+):? not a subset: runtime (.*?) is not a subset of compiled (.*)", re.S),
+        "{0} within {2}",
+        "{1}",
+    ),
+    (
+        re.compile(r"(\w+) (?:should be absent but is present|is present on runtime tensor but was absent)"),
+        *("{0} absent", _PRESENT),
+    ),
+    (
+        re.compile(r"(\w+):? (?:mismatch: )?expected (.*?)(?:,| but) (actual .*|attribute is absent.*)", re.S),
+        *("{0} {1}", "{2}"),
+    ),
+    (re.compile(r"(\w+):? mismatch: expected (.*)", re.S), "{0} {1}", ""),
 )
 
 
 def _read_mark_prose(text: str) -> Check | None:
-    """Read the guards of torch 2.13 and later on marks of dimensions, whose texts do not name the tensor."""
     for pattern, expected, actual in _MARKS:
-        if found := pattern.match(f"_{text}"):
+        if found := pattern.match(text):
             groups = [group or "" for group in found.groups()]
             if groups[0] == "_dynamo_dynamic_range" and "mismatch: expected" in text:
                 groups[1] = format_dim_ranges(groups[1])
-            return Check(
-                "symbolic_shape", None, expected.format(*groups).strip(), actual.format(*groups).strip() or None
-            )
+            found_now = actual.format(*groups).strip() or None
+            return Check("symbolic_shape", None, expected.format(*groups).strip(), found_now)
     return None
 
 
@@ -649,10 +558,6 @@ def _read_not_a_function(text: str) -> Check | None:
     return Check("type", format_source(head), "a Python function", None, (path,) if path else ())
 
 
-def _read_global_state(text: str) -> Check:
-    return Check("global_state", "global state", text.strip() or None)
-
-
 #: How prose begins that has a source in quotes next.
 QUOTING = ("tensor '", "expected type of '")
 #: How a text that is no expression begins, and what reads the rest.
@@ -663,9 +568,9 @@ _PROSE: tuple[tuple[str, Callable[[str], Check | None]], ...] = (
     ("tensor has too few dimensions", _constantly("tensor_rank")),
     ("not a tensor - grad field is accessed ", _about("type", "a tensor")),
     ("not a tensor", _about("type", "a tensor")),
-    ("_dynamo_", lambda text: _read_mark_prose(f"dynamo_{text}")),
-    ("_has_dynamo_", lambda text: _read_mark_prose(f"has_dynamo_{text}")),
-    ("_mark_", lambda text: _read_mark_prose(f"mark_{text}")),
+    ("_dynamo_", lambda text: _read_mark_prose(f"_dynamo_{text}")),
+    ("_has_dynamo_", lambda text: _read_mark_prose(f"_has_dynamo_{text}")),
+    ("_mark_", lambda text: _read_mark_prose(f"_mark_{text}")),
     # accessors that fail to reach the value
     ("getattr failed on source ", _about("hasattr", _PRESENT, "missing")),
     ("KeyError on ", _about("dict_keys", _PRESENT, "missing")),
@@ -688,15 +593,9 @@ _PROSE: tuple[tuple[str, Callable[[str], Check | None]], ...] = (
     ("Shape guard failed with values: ", lambda text: Check("symbolic_shape", actual=text.strip())),
     # the ambient state
     ("GLOBAL_STATE changed: ", lambda text: Check("global_state", text.strip() or None, "unchanged", "changed")),
-    ("___check_global_state() against ", _read_global_state),
-    (
-        "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == ",
-        lambda text: Check("global_state", "saved tensors hooks", text.strip() or None),
-    ),
-    (
-        "torch._functorch._aot_autograd.utils.top_saved_tensors_hooks ids == ",
-        lambda text: Check("global_state", "saved tensors hooks", text.strip() or None),
-    ),
+    ("___check_global_state() against ", _about_state("global state")),
+    ("torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == ", _about_state("saved tensors hooks")),
+    ("torch._functorch._aot_autograd.utils.top_saved_tensors_hooks ids == ", _about_state("saved tensors hooks")),
     # the entry itself
     ("Duplicate tensors found", _read_duplicates),
     ("Duplicate tensor found", _read_duplicates),
@@ -705,5 +604,8 @@ _PROSE: tuple[tuple[str, Callable[[str], Check | None]], ...] = (
     ("___check_current_backend", _read_backend),
     ("___skip_backend_check", _read_backend),
     ("Cache line invalidated because ", _about("dead_reference", "alive", "deallocated", end=" got deallocated")),
-    *((beginning, lambda _, check=check: check) for beginning, check in _NAMED_BY_COMPILE),
+    # guard functions whose names end in numbers of the compile
+    ("___check_metadata_", _constantly("value", "the same tensor subclass metadata", "other metadata")),
+    ("__dtensor_spec_", _constantly("value", "the same DTensor spec", "another spec")),
+    ("___check_opaque_guard_fn_", _constantly("value", "the same values of its guard_fn", "other values")),
 )
