@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import io
 import re
 import tokenize
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from ..formatting import cut_text
 from .call_stacks import Frame, find_torch_path
-from .guards.path import NotConstant, Path, Step, read_constant
+from .guards.path import Expression, Path, Step
 
 #: Statements whose first line is no statement of its own, and what makes it one.
 _BEGINNINGS = ("", "if 1: pass\n", "try: pass\n")
@@ -170,10 +171,8 @@ def _can_run_user_code(node: ast.Call) -> bool:
 
 def find_result_name(code: str | None) -> str | None:
     """The variable that gets the result of a line's only call: `width = box[2].item()` is "width"; None for others."""
-    try:
-        body = ast.parse((code or "").strip()).body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
+    tree = _parse((code or "").strip())
+    body = [] if tree is None else tree.body
     if len(body) != 1 or not isinstance(body[0], ast.Assign) or not isinstance(body[0].value, ast.Call):
         return None
     target, calls = body[0].targets[0], [node for node in ast.walk(body[0]) if isinstance(node, ast.Call)]
@@ -211,21 +210,14 @@ def _parse(text: str) -> ast.Module | None:
 def close_brackets(text: str) -> str:
     """The brackets that close those that are open at the end of a line, and the body that its statement lacks."""
     waiting = []
-    for token in _list_tokens(text):
-        if token in _CLOSING:
-            waiting.append(_CLOSING[token])
-        elif waiting and token == waiting[-1]:
-            waiting.pop()
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.string in _CLOSING:
+                waiting.append(_CLOSING[token.string])
+            elif waiting and token.string == waiting[-1]:
+                waiting.pop()
     is_block = text.split(" ", 1)[0] in ("for", "with", "if", "while", "elif", "async")
     return "".join(reversed(waiting)) + (": pass" if is_block and waiting else "")
-
-
-def _list_tokens(text: str) -> Iterator[str]:
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            yield token.string
-    except (tokenize.TokenError, SyntaxError, IndentationError):
-        return
 
 
 #: Names that the first parameter of a method has.
@@ -333,11 +325,10 @@ def _find_plain(path: Path, position: int, call: ParsedCall) -> tuple[Argument, 
 
 def _find_positional(position: int, call: ParsedCall) -> Argument | None:
     """The argument at a position; None if there are fewer."""
-    for place, argument in enumerate(call.node.args):
+    arguments = list(_open_starred(call.node.args))
+    for place, argument in enumerate(arguments):
         if isinstance(argument, ast.Starred):
-            if isinstance(argument.value, (ast.Tuple, ast.List)):
-                return _find_in_display(position, place, argument.value, call)
-            if place + 1 < len(call.node.args):
+            if place + 1 < len(arguments):
                 raise MappingFailed(f"`{call.shown}` has arguments after `*{get_text(argument.value, call.text)}`")
             return Argument(argument.value, (Step("item", position - place),))
         if place == position:
@@ -345,11 +336,13 @@ def _find_positional(position: int, call: ParsedCall) -> Argument | None:
     return None
 
 
-def _find_in_display(position: int, place: int, display: ast.Tuple | ast.List, call: ParsedCall) -> Argument | None:
-    """The argument at a position of a call with `*(x, y)`."""
-    args = [*call.node.args[:place], *display.elts, *call.node.args[place + 1 :]]
-    shown = ast.Call(func=call.node.func, args=args, keywords=call.node.keywords)
-    return _find_positional(position, call._replace(node=ast.copy_location(shown, call.node)))
+def _open_starred(arguments: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """The arguments with `x, y` in place of `*(x, y)`."""
+    for argument in arguments:
+        if isinstance(argument, ast.Starred) and isinstance(argument.value, (ast.Tuple, ast.List)):
+            yield from _open_starred(argument.value.elts)
+        else:
+            yield argument
 
 
 def _find_in_star(path: Path, before: int, call: ParsedCall) -> Argument:
@@ -437,24 +430,10 @@ def _find_item(node: ast.expr, key: str | int) -> ast.expr | None:
 
 def read_path(node: ast.expr) -> Path | None:
     """The path that an expression is: names, attributes and items with constant keys; None if it computes something."""
-    match node:
-        case ast.Name(name):
-            return Path(name)
-        case ast.Attribute(value, name):
-            path = read_path(value)
-            return None if path is None else path.then("attr", name)
-        case ast.Subscript(value, index):
-            path, key = read_path(value), _read_key(index)
-            return None if path is None or key is None else path.then("item", key)
-    return None
-
-
-def _read_key(node: ast.expr) -> object:
-    try:
-        key = read_constant(node)
-    except NotConstant:
+    path = Expression(node, "", (), has_scopes=False).read_path(node)
+    if path is None or not all(step.kind in ("attr", "item") and type(step.value) in (str, int) for step in path.steps):
         return None
-    return key if isinstance(key, (str, int)) and not isinstance(key, bool) else None
+    return path
 
 
 _EVAL_FRAME = re.compile(r"[/\\]torch[/\\]_dynamo[/\\]eval_frame\.py$")
@@ -474,6 +453,7 @@ _CALLED_OBJECTS = {
     ("distributed/fsdp/fully_sharded_data_parallel.py", "forward"): "_fsdp_wrapped_module",
     ("distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "forward"): "_checkpoint_wrapped_module",
 }
+#: The wrappers of context managers as decorators are here; torch 2.15 names them after the context manager.
 _CONTEXTS = "utils/_contextlib.py"
 #: Functions of that file that are no wrapper: they return one, or run a generator.
 _OWN_OF_CONTEXTS = {"__call__", "__new__", "clone", "context_decorator", "_wrap_generator", "generator_context"}
@@ -513,11 +493,6 @@ def find_compiled_call(frames: list[Frame]) -> int | None:
     return min(certain or possible, default=None)
 
 
-def _is_context_wrapper(path: str, function: str) -> bool:
-    """True for the wrapper of a context manager as a decorator, which torch 2.15 names after the context manager."""
-    return path == _CONTEXTS and function not in _OWN_OF_CONTEXTS
-
-
 def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
     """What the frames between a call and its function do. MappingFailed if they make arguments of their own."""
     is_object, members = False, list[Step]()
@@ -528,7 +503,7 @@ def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
             is_object = True
             if (attribute := _CALLED_OBJECTS[place]) is not None:
                 members.append(Step("attr", attribute))
-        elif place not in _PASSING_ON and not _is_context_wrapper(*place):
+        elif place not in _PASSING_ON and (path != _CONTEXTS or frame.function in _OWN_OF_CONTEXTS):
             where = f"torch/{path}:{frame.line}" if path else f"{frame.file}:{frame.line}"
             raise MappingFailed(f"{place[1] or 'code'} ({where}) makes the arguments")
     return Passed(is_object, tuple(members))
