@@ -10,8 +10,8 @@ import re
 import sys
 import time
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -28,8 +28,8 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: Reading a compressed file stops after this many bytes and this many times its own size. Logs compress by a factor
 #: of ten to thirty.
 MAX_UNPACKED, MAX_RATIO = 256 << 20, 250
-#: Bytes of logs that are compared at once.
-PIECE = 4 << 10
+#: Bytes at the start of logs that are compared first, and those that are read at once then.
+PIECE, BLOCK = 4 << 10, 1 << 17
 
 
 @dataclass(frozen=True)
@@ -167,92 +167,60 @@ def _make_unpacker(file: BinaryIO, path: Path) -> tuple[Any, tuple[type[BaseExce
 def separate_copies(logs: list[LogFile]) -> tuple[list[LogFile], list[LogFile]]:
     """Return (logs to read, logs whose bytes are the start of another one's, even if compressed or truncated).
 
-    Of logs that are the same the first is read. An empty log is no copy. Each log is opened at most three times: for
-    its first piece, for the rest if that piece is another log's too, and for what follows where another log ends.
+    Of logs that are the same the first is read. An empty log is no copy. Only logs whose first piece is another log's
+    too are read to their end: once, and once more to find out how long a compressed one is.
     """
-    traces = [_trace(log, most=1) for log in logs]
-    begins = Counter(trace.digests[-1] for trace in traces)
-    traces = [trace if trace.is_whole or begins[trace.digests[-1]] == 1 else _trace(trace.log) for trace in traces]
-    copies = set(_find_copies(traces))
+    alike: dict[bytes, list[LogFile]] = defaultdict(list)
+    for log in logs:
+        with open_log(log.path) as stream:
+            alike[b"".join(_read_bytes(stream, PIECE))].append(log)
+    ordered = sorted(alike)
+    # In a sorted list, what a text is the start of comes right behind it.
+    starts = {first for first, second in pairwise(ordered) if second.startswith(first)}
+    copies: set[Path] = set()
+    for piece, same in alike.items():
+        if len(piece) == PIECE:
+            copies.update(_find_copies(same) if same[1:] else ())
+        elif piece:
+            copies.update(log.path for log in same[0 if piece in starts else 1 :])
     return [log for log in logs if log.path not in copies], [log for log in logs if log.path in copies]
 
 
-@dataclass(frozen=True)
-class _Trace:
-    """What is known of a log's bytes: a digest of its first 0, 1, 2 ... pieces, and what follows the last of them.
-
-    `is_whole`: it was read to its end, so that `rest` is less than a piece.
-    """
-
-    log: LogFile
-    digests: list[bytes]
-    rest: bytes = b""
-    is_whole: bool = False
+def _find_copies(logs: list[LogFile]) -> Iterator[Path]:
+    """Find the logs whose bytes are the start of another one's; of those that are the same, all but the first."""
+    lengths = sorted({_measure(log) for log in logs})
+    digests = {log.path: list(_digest_starts(log, lengths)) for log in logs}
+    found = {digest for of_log in digests.values() for digest in of_log[:-1]}
+    for path, of_log in digests.items():
+        if of_log[-1] in found:
+            yield path
+        found.add(of_log[-1])
 
 
-def _trace(log: LogFile, most: int | None = None) -> _Trace:
-    """Trace a log; at most its first `most` pieces."""
-    hashed = hashlib.blake2b(digest_size=16)
-    digests = [hashed.digest()]
+def _measure(log: LogFile) -> int:
+    """The length of a log in bytes, once it is unpacked."""
     with open_log(log.path) as stream:
-        for piece in _read_pieces(stream):
-            if len(piece) < PIECE:
-                return _Trace(log, digests, piece, is_whole=True)
-            hashed.update(piece)
-            digests.append(hashed.digest())
-            if len(digests) - 1 == most:
-                return _Trace(log, digests)
-    return _Trace(log, digests, is_whole=True)
+        return sum(map(len, _read_bytes(stream, sys.maxsize))) if stream.is_compressed else log.size
 
 
-def _read_pieces(stream: LogStream) -> Iterator[bytes]:
-    """Read pieces of `PIECE` bytes; the last one is shorter."""
-    held = b""
-    while more := stream.read(PIECE):
-        held += more
-        if len(held) >= PIECE:
-            yield held[:PIECE]
-            held = held[PIECE:]
-    if held:
-        yield held
+def _digest_starts(log: LogFile, lengths: list[int]) -> Iterator[bytes]:
+    """Yield a digest of the first bytes of a log for each of these lengths, in order, that it has."""
+    hashed, at = hashlib.blake2b(digest_size=16), 0
+    with open_log(log.path) as stream:
+        for length in lengths:
+            for data in _read_bytes(stream, length - at):
+                hashed.update(data)
+                at += len(data)
+            if at < length:
+                return
+            yield hashed.digest()
 
 
-def _find_copies(traces: list[_Trace]) -> Iterator[Path]:
-    """Find the logs whose bytes are the start of another one's; of those that are the same, all but the first.
-
-    In a sorted list, what a text is the start of comes right behind it.
-    """
-    ended: dict[bytes, list[_Trace]] = defaultdict(list)
-    for trace in traces:
-        if trace.is_whole and (trace.rest or trace.digests[1:]):
-            ended[trace.digests[-1]].append(trace)
-    following = _read_following(traces, ended.keys())
-    for digest, ends in ended.items():
-        ordered = sorted({*(trace.rest for trace in ends), *following[digest]})
-        starts = {first for first, second in pairwise(ordered) if second.startswith(first)}
-        first_of: dict[bytes, Path] = {}
-        for trace in ends:
-            path = trace.log.path
-            if trace.rest in starts or first_of.setdefault(trace.rest, path) != path:
-                yield path
-
-
-def _read_following(traces: list[_Trace], ends: Collection[bytes]) -> dict[bytes, list[bytes]]:
-    """Return the different whole pieces that follow where logs end; `ends` are the digests there."""
-    wanted: dict[Path, dict[int, bytes]] = defaultdict(dict)
-    seen: set[bytes] = set()
-    for trace in traces:
-        for at, (digest, following) in enumerate(pairwise(trace.digests)):
-            if digest in ends and following not in seen:
-                seen.add(following)
-                wanted[trace.log.path][at] = digest
-    found: dict[bytes, list[bytes]] = defaultdict(list)
-    for path, places in wanted.items():
-        with open_log(path) as stream:
-            for at, piece in zip(range(max(places) + 1), _read_pieces(stream), strict=False):
-                if at in places:
-                    found[places[at]].append(piece)
-    return found
+def _read_bytes(stream: LogStream, count: int) -> Iterator[bytes]:
+    """Read so many bytes, fewer at the end of the log, in blocks."""
+    while count and (data := stream.read(min(count, BLOCK))):
+        yield data
+        count -= len(data)
 
 
 # Progress
