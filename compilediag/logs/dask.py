@@ -21,29 +21,19 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from ..events import KINDS
-from ..storage.rows import COMMON, own_fields
-from ..storage.store import SQL_TYPES, Store
-from ..system.files import open_private
+from ..storage.rows import list_columns
+from ..storage.store import Store
+from ..storage.tables import find_last_id
+from ..system.files import open_private, write_file
 from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, ProgressBar, find_logs, separate_copies
-from .log_session import MARKS, LogWriter, describe_tally, find_last_id, finish_session, write_part
+from .log_session import MARKS, LogWriter, describe_tally, finish_session, write_part
 
 #: Rows that are held at once; fewer of texts, which are longer.
 ROWS, TEXTS = 20_000, 500
 #: Most bytes of a mark and of a partition; compilediag writes no larger ones.
 MAX_MARK, MAX_FILE = 1 << 20, 64 << 30
-
-
-def list_columns() -> dict[str, dict[str, str]]:
-    """Return table -> column -> SQL type for every table that has partitions."""
-    shared = {"time_ns": "INTEGER", "rank": "INTEGER", "pid": "INTEGER", "duration_s": "REAL"}
-    tables = {"events": {"id": "INTEGER", **{name: shared.get(name, "TEXT") for name in COMMON}}}
-    for cls in KINDS:
-        own = {f.name: SQL_TYPES[f.metadata["dtype"]] for f in own_fields(cls)}
-        tables[cls.table] = {"event_id": "INTEGER", **own}
-    return {**tables, "payloads": {"digest": "TEXT", "size": "INTEGER", "body": "BLOB"}}
 
 
 def require_parquet() -> Any:
@@ -64,7 +54,7 @@ def write_partition(part: Store, folder: Path, number: int, log: LogFile, tally:
         rows = part.connection.execute(f"SELECT {', '.join(_quote_all(spec))} FROM {table}")
         _write_table(arrow, parquet, rows, spec, folder / table / f"{number:05}.parquet")
     mark = {**make_mark(log), "tally": tally.as_json()}
-    _write_text(folder / MARKS / f"{number:05}.json", json.dumps(mark))
+    write_file(folder / MARKS / f"{number:05}.json", json.dumps(mark))
 
 
 def make_mark(log: LogFile) -> dict[str, Any]:
@@ -123,14 +113,6 @@ def _write_table(arrow: Any, parquet: Any, rows: Any, spec: dict[str, str], targ
     os.replace(temporary, target)
 
 
-def _write_text(target: Path, text: str) -> None:
-    target.parent.mkdir(mode=0o700, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    with open(temporary, "w", opener=open_private) as file:
-        file.write(text)
-    os.replace(temporary, target)
-
-
 # Reading
 
 
@@ -163,7 +145,7 @@ def _check_part(file: Path, most: int) -> Path:
 
 
 def _add_partition(store: Store, parquet: Any, folder: Path, number: str) -> None:
-    last = find_last_id(store)
+    last = find_last_id(store, "events")
     with store.connection as db:
         db.execute("BEGIN IMMEDIATE")
         for table, spec in list_columns().items():

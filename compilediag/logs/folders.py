@@ -22,12 +22,13 @@ from typing import Any
 from ..errors import CompilediagError, NotASession
 from ..events import SourceStatus
 from ..storage.data import SessionData
-from ..storage.merging import CopiedPart, add_news
+from ..storage.merging import CopiedPart, add_part
 from ..storage.session_files import remove_temporary, temporary_file
 from ..storage.store import States, Store
+from ..storage.tables import find_last_id
 from ..system.program import identify_process, is_of_this_machine, is_recorded_elsewhere, is_this_process
 from ..version import __version__
-from .log_session import MARKS, find_last_id
+from .log_session import MARKS
 
 _NUMBER = re.compile(r"\d+")
 #: The source that says which files were read.
@@ -229,8 +230,8 @@ class FollowedFiles(SessionData):
         finally:
             store.connection.close()
         file.is_live = is_recorded_elsewhere(meta)
-        last = find_last_id(self._writer)
-        file.copied = add_news(self._writer, file.path, file.copied)
+        last = find_last_id(self._writer, "events")
+        file.copied = add_part(self._writer, file.path, file.copied)
         file.meta, file.progress = meta, progress
         query = "SELECT DISTINCT pid, rank FROM events WHERE id > ? AND pid IS NOT NULL"
         for pid, rank in self._writer.connection.execute(query, (last,)):

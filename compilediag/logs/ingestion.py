@@ -20,6 +20,7 @@ from ..events import RankMember
 from ..storage.merging import add_part
 from ..storage.session_files import SESSION_FILE, remove, temporary_file
 from ..storage.store import Store
+from ..storage.tables import find_last_id
 from ..system.files import check_output, make_absolute
 from ..system.program import BOOT, identify_process
 from ..version import __version__
@@ -29,7 +30,6 @@ from .log_session import (
     MAX_TEXTS,
     LogWriter,
     describe_tally,
-    find_last_id,
     finish_session,
     format_counts,
     read_log,
@@ -180,7 +180,7 @@ class IngestJob:
         writer = LogWriter(store)
         for number, log in enumerate(self.logs[done:], done):
             tally.add(read_log(log, store, writer, progress, self._begins[number], processes))
-            store.set_meta(ingested=_make_progress(number + 1, find_last_id(store), tally))
+            store.set_meta(ingested=_make_progress(number + 1, find_last_id(store, "events"), tally))
 
     def _read_in_parallel(
         self, store: Store, processes: int, done: int, tally: ReadTally, progress: ProgressBar

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any
 
 from ..decode.records.log_process import Item, PackedText
 from ..decode.records.trace_log import Record, Unread, compute_md5, read_records
@@ -19,6 +18,7 @@ from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
 from ..storage.rows import Owner, own_fields
 from ..storage.store import Store
+from ..storage.tables import find_last_id
 from ..storage.texts import deflate, make_valid
 from .log_decoder import LogDecoder, ReadTally
 from .log_files import LogFile, LogStream, ProgressBar, open_log
@@ -34,8 +34,6 @@ MAX_TEXTS = 4 << 30
 #: Digests of texts that are remembered; SQLite ignores a text that is written again.
 REMEMBERED = 200_000
 INT64 = 1 << 63
-#: Combinations of types that are remembered of one kind of event.
-MAX_SHAPES = 64
 
 #: The sources of a live watch whose data a log has. Of remote caches it has the outcomes of look-ups.
 IN_LOGS = {
@@ -47,8 +45,6 @@ NOT_IN_LOGS = "not available in TORCH_TRACE logs"
 #: The source that says what was read.
 SOURCE = "logs"
 
-E = TypeVar("E", bound=Event)
-
 
 def read_log(
     log: LogFile, store: Store, writer: LogWriter, progress: ProgressBar, before: int, processes: int = 1
@@ -57,7 +53,7 @@ def read_log(
 
     `processes`: how many read it, if it is not compressed.
     """
-    first, name, dropped = find_last_id(store), log.path.name, writer.dropped
+    first, name, dropped = find_last_id(store, "events"), log.path.name, writer.dropped
     try:
         with open_log(log.path) as stream, _read_records(stream, log, processes) as reading:
             decoder = LogDecoder(log, reading)
@@ -101,12 +97,6 @@ def _read_records(
     return read_in_parts(log.path, processes, stream)
 
 
-def find_last_id(store: Store) -> int:
-    """Return the id of the last event in a session's file; 0 if it has none."""
-    last: int = store.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
-    return last
-
-
 # Writing
 
 
@@ -131,7 +121,7 @@ class LogWriter:
         """Write events, and artifacts with their texts. `owner`: rank and pid of their process."""
         for item in items:
             event: Event = self._keep_text(*item) if isinstance(item, tuple) else item
-            self._events.append(clear_misfits(event))
+            self._events.append(event)
             self._owners.append(owner)
             if len(self._events) >= BATCH_EVENTS or self._bytes >= BATCH_BYTES:
                 self.flush()
@@ -162,7 +152,7 @@ class LogWriter:
         """Write everything that was put so far to the file."""
         if self._events and self.store is not None:
             packed = [_pack_text(digest, text) for digest, text in self._texts]
-            self.store.append(self._events, packed=packed, owners=self._owners)
+            self.store.append(clear_misfits(self._events), packed=packed, owners=self._owners)
         self._events, self._owners, self._texts, self._bytes = [], [], [], 0
 
 
@@ -173,70 +163,42 @@ def _pack_text(digest: str, text: bytes | PackedText) -> tuple[str, int, bytes]:
     return digest, len(text), deflate(make_valid(text))
 
 
-def clear_misfits(event: E) -> E:
-    """Return the event without values that its columns can't hold: a damaged record can have anything."""
-    columns = _COLUMNS.get(type(event)) or _find_columns(type(event))
-    values = columns.get(event)
-    numbers = columns.numbers.get(tuple(map(type, values)))
-    # Almost all events of a kind have values of the same types.
-    if numbers is None:
-        return _replace_misfits(event, columns, values)
-    for at in numbers:
-        if not -INT64 < values[at] < INT64:  # Or NaN.
-            return _replace_misfits(event, columns, values)
-    return event
+def clear_misfits(events: Sequence[Event]) -> Sequence[Event]:
+    """The events without values that their columns can't hold: a damaged record can have anything."""
+    for kind in {*map(type, events)}:
+        columns = [*_SHARED_COLUMNS, *((field.name, field.metadata["dtype"]) for field in own_fields(kind))]
+        if _list_misfits(columns, [event for event in events if type(event) is kind]):
+            events = [_clear_misfits(columns, event) if type(event) is kind else event for event in events]
+    return events
 
 
-class _Columns:
-    """How the values of one kind of event are checked.
-
-    `numbers`: the types of the values of an event that fitted -> the positions of its numbers.
-    """
-
-    def __init__(self, cls: type[Event]):
-        own = [(f.name, f.metadata["dtype"]) for f in own_fields(cls)]
-        named = [
-            ("time_ns", "Int64"),
-            ("compile_id", "string"),
-            ("compile_key", "string"),
-            ("duration_s", "float64"),
-            *own,
-        ]
-        self.get = attrgetter(*(name for name, _ in named))
-        self.checks = [(name, _FITS[dtype]) for name, dtype in named]
-        self.numbers: dict[tuple[type, ...], list[int]] = {}
+_SHARED_COLUMNS = (("time_ns", "time"), ("compile_id", "string"), ("compile_key", "string"), ("duration_s", "float64"))
 
 
-_COLUMNS: dict[type[Event], _Columns] = {}
+def _list_misfits(columns: Iterable[tuple[str, str]], events: Sequence[Event]) -> list[str]:
+    """The columns that can't hold all values of some events."""
+    return [name for name, dtype in columns if not _fit(dtype, [getattr(event, name) for event in events])]
 
 
-def _find_columns(cls: type[Event]) -> _Columns:
-    """Make and remember the columns of a kind."""
-    return _COLUMNS.setdefault(cls, _Columns(cls))
+def _clear_misfits(columns: Iterable[tuple[str, str]], event: Event) -> Event:
+    misfits: dict[str, Any] = {name: 0 if name == "time_ns" else None for name in _list_misfits(columns, [event])}
+    return dataclasses.replace(event, **misfits) if misfits else event
 
 
-def _replace_misfits(event: E, columns: _Columns, values: tuple[Any, ...]) -> E:
-    misfits: dict[str, Any] = {
-        name: None
-        for value, (name, fits) in zip(values, columns.checks, strict=True)
-        if value is not None and not fits(value)
-    }
-    if "time_ns" in misfits or event.time_ns is None:
-        misfits["time_ns"] = 0
-    if misfits:
-        return dataclasses.replace(event, **misfits)
-    if len(columns.numbers) < MAX_SHAPES:
-        numbers = [at for at, value in enumerate(values) if type(value) in (int, float)]
-        columns.numbers[tuple(map(type, values))] = numbers
-    return event
+def _fit(dtype: str, values: list[Any]) -> bool:
+    if not {*map(type, values)} <= _TYPES[dtype]:
+        return False
+    is_number = dtype in ("time", "Int64", "float64")
+    return not is_number or all(value is None or -INT64 <= value < INT64 for value in values)  # Not for a NaN.
 
 
-_FITS: dict[str, Callable[[Any], bool]] = {
-    "string": lambda value: type(value) is str,
-    "Int64": lambda value: type(value) is int and -INT64 <= value < INT64,
-    "float64": lambda value: type(value) in (float, int) and math.isfinite(value),
-    "boolean": lambda value: type(value) is bool,
-    "json": lambda value: type(value) in (list, dict),
+_TYPES: dict[str, set[type]] = {
+    "time": {int},
+    "string": {str, NoneType},
+    "Int64": {int, NoneType},
+    "float64": {float, int, NoneType},
+    "boolean": {bool, NoneType},
+    "json": {list, dict, NoneType},
 }
 
 
@@ -270,7 +232,7 @@ def _make_states(store: Store, tally: ReadTally, description: str) -> list[Sourc
             name=SOURCE,
             status="active",
             reason=description,
-            events=find_last_id(store),
+            events=find_last_id(store, "events"),
             dropped=tally.faults.total() + tally.dropped,
         ),
     ]

@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from ..events import KINDS
 from .guarded_connection import measure
-from .rows import COMMON, own_fields
+from .rows import list_columns
 from .store import Store, insert_facts
 
 #: Pages that a session's file may grow by with a part: so many, and so many times the size of the part.
@@ -36,21 +35,16 @@ class CopiedPart:
     tokens: Mapping[str, str] = field(default_factory=dict)
 
 
-def add_part(store: Store, part: Path, after: Callable[[int], dict[str, Any]] | None = None) -> None:
-    """Append all events and texts of the session file `part`: all of it or nothing.
-
-    `after` is called with the id of the last event then; what it returns goes into the session's meta with them.
-    CompilediagError, in one line, if the part can't be read.
-    """
-    add_news(store, part, CopiedPart(), after)
-
-
-def add_news(
-    store: Store, part: Path, copied: CopiedPart, after: Callable[[int], dict[str, Any]] | None = None
+def add_part(
+    store: Store,
+    part: Path,
+    copied: CopiedPart = CopiedPart(),
+    after: Callable[[int], dict[str, Any]] | None = None,
 ) -> CopiedPart:
     """Append what the session file `part` has beyond `copied`, all of it or nothing, and return how far it is copied.
 
-    Another process may be writing to the part. `after` and errors are those of `add_part`.
+    Another process may be writing to the part. `after` is called with the id of the last event then; what it returns
+    goes into the session's meta with them. CompilediagError, in one line, if the part can't be read.
     """
     db = store.connection
     current = Store.open(part)
@@ -108,22 +102,16 @@ def _copy(db: sqlite3.Connection, renamed: dict[str, str], after: int) -> int:
     id.
     """
     shift = _find_last_id(db, "main") - after
-    _copy_table(db, "events", "id", COMMON, after, shift, renamed)
-    for kind in KINDS:
-        _copy_table(db, kind.table, "event_id", [f.name for f in own_fields(kind)], after, shift, renamed)
+    for table, columns in list_columns().items():
+        if table != "payloads":
+            _copy_table(db, table, *columns, after=after, shift=shift, renamed=renamed)
     wanted = f"WHERE digest IN (SELECT digest FROM part.artifacts WHERE event_id > {int(after)})" if after else ""
     db.execute(f"INSERT OR IGNORE INTO main.payloads SELECT digest, size, body FROM part.payloads {wanted}")
     return _find_last_id(db, "main")
 
 
 def _copy_table(
-    db: sqlite3.Connection,
-    table: str,
-    number: str,
-    columns: Sequence[str],
-    after: int,
-    shift: int,
-    renamed: dict[str, str],
+    db: sqlite3.Connection, table: str, number: str, *columns: str, after: int, shift: int, renamed: dict[str, str]
 ) -> None:
     names = ", ".join([number, *(f'"{name}"' for name in columns)])
     values = ", ".join([f"{number} + {shift}", *(_value_of(name, renamed) for name in columns)])

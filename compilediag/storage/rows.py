@@ -24,6 +24,8 @@ BULK_ROWS = 64
 OWNER = ("rank", "pid")
 SHARED = ("time_ns", "kind", "compile_id", "compile_key", "duration_s")
 COMMON = (*OWNER, *SHARED, "title")
+#: dtype of a field -> type of its column.
+SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 
 #: The values of one row, in the order of its table's columns.
 Row = tuple[Any, ...]
@@ -34,6 +36,15 @@ Owner = tuple[int | None, int | None]
 def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
     """The fields that the SQL table of a kind has; those that all events share are in `events`."""
     return [f for f in dataclasses.fields(cls) if f.metadata]
+
+
+def list_columns() -> dict[str, dict[str, str]]:
+    """Return table -> column -> SQL type, the key first, of the tables with events and with their texts."""
+    types = {"time_ns": "INTEGER", "rank": "INTEGER", "pid": "INTEGER", "duration_s": "REAL"}
+    tables = {"events": {"id": "INTEGER", **{name: types.get(name, "TEXT") for name in COMMON}}}
+    for cls in KINDS:
+        tables[cls.table] = {"event_id": "INTEGER", **{f.name: SQL_TYPES[f.metadata["dtype"]] for f in own_fields(cls)}}
+    return {**tables, "payloads": {"digest": "TEXT", "size": "INTEGER", "body": "BLOB"}}
 
 
 class _Layout:

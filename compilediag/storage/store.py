@@ -34,11 +34,10 @@ from .guarded_connection import (
     forbid_schema_changes,
     read_schema,
 )
-from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
+from .rows import Owner, get_owner, insert_events, insert_rows, list_columns
 from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove
 from .texts import deflate
 
-SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 #: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
@@ -55,14 +54,10 @@ States = dict[int, dict[str, Any]]
 
 def _schema() -> Iterable[str]:
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)"
-    yield (
-        "CREATE TABLE events (id INTEGER PRIMARY KEY, time_ns INTEGER, kind TEXT, rank INTEGER, pid INTEGER,"
-        " compile_id TEXT, compile_key TEXT, title TEXT, duration_s REAL)"
-    )
-    for cls in KINDS:
-        own = "".join(f', "{f.name}" {SQL_TYPES[f.metadata["dtype"]]}' for f in own_fields(cls))
-        yield f"CREATE TABLE {cls.table} (event_id INTEGER PRIMARY KEY{own})"
-    yield "CREATE TABLE payloads (digest TEXT PRIMARY KEY, size INTEGER, body BLOB)"
+    for table, columns in list_columns().items():
+        (key, type_of_key), *others = columns.items()
+        own = "".join(f', "{name}" {type_of_column}' for name, type_of_column in others)
+        yield f"CREATE TABLE {table} ({key} {type_of_key} PRIMARY KEY{own})"
     yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
 
 
