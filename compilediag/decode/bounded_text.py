@@ -1,9 +1,14 @@
-"""Bounds of what is recorded: of a long text its beginning, its length and a digest are kept."""
+"""Bounds of what is kept: of a long text its beginning, its length and a digest; no result that was made of it."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: Characters of a text that one cell of a table can hold.
 MAX_TEXT = 4_000
@@ -76,3 +81,20 @@ class _Budget:
                 break
             taken[self.take(key)] = self.take(item)
         return taken
+
+
+def cache_short(maxsize: int, longest: int = 2 * MAX_TEXT) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Cache the results of a function of texts, as `functools.lru_cache` does; calls with a long text are not kept."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        cached: Any = functools.lru_cache(maxsize=maxsize)(function)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            is_short = len(args[0]) <= longest  # type: ignore[arg-type]
+            result: R = cached(*args, **kwargs) if is_short else function(*args, **kwargs)
+            return result
+
+        return call
+
+    return decorate

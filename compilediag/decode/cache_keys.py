@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 from ..events import CacheLookup
 from ..formatting import cut_text
+from .bounded_text import cache_short
 
 #: Characters kept of a text, and of source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000
@@ -84,7 +85,7 @@ def parse_components(lines: Iterable[str]) -> tuple[Components, Components]:
     found: Components = {}
     settings: Components = {}
     for line in lines:
-        setting = _recall_setting(line) if len(line) <= SETTING_CHARS else _parse_setting(line)
+        setting = _parse_setting(line)
         if setting is not None:
             settings[setting[0]] = setting[1]
         elif (match := LINE.match(line)) is not None:
@@ -93,14 +94,12 @@ def parse_components(lines: Iterable[str]) -> tuple[Components, Components]:
     return found, settings
 
 
-@functools.lru_cache(MOST_SETTINGS)
-def _recall_setting(line: str) -> tuple[str, Component] | None:
-    """Return one object per setting: hundreds of new objects per key would slow down garbage collection."""
-    return _parse_setting(line)
-
-
+@cache_short(MOST_SETTINGS, SETTING_CHARS)
 def _parse_setting(line: str) -> tuple[str, Component] | None:
-    """Return the name and the component of a line if it is configuration."""
+    """Return the name and the component of a line if it is configuration.
+
+    There is one object per setting: hundreds of new objects per key would slow down garbage collection.
+    """
     match = LINE.match(line)
     if match is None or not match["name"].startswith(SETTING):
         return None
@@ -126,7 +125,7 @@ def make_components(name: str, digest: str | None, text: str) -> Components:
     if name.startswith(CODE):
         return {name: Component(digest, shorten(text, CODE_CHARS))}
     if text.startswith("TensorMetadata"):
-        text = _recall_tensor(text) if len(text) <= SETTING_CHARS else _format_tensor(text)
+        text = _format_tensor(text)
     elif text.startswith("('") and text.endswith("',)"):
         text = text[2:-3]  # A symbolic number, as its reducer writes it.
     elif "0x" in text:
@@ -173,15 +172,13 @@ def shorten(text: str, limit: int = TEXT_CHARS) -> str:
     return f"{text[: limit - 40]}... ({len(text)} characters, {zlib.crc32(text.encode(errors='replace')):08x})"
 
 
+@cache_short(MOST_TENSORS, SETTING_CHARS)
 def _format_tensor(text: str) -> str:
     """Format `TensorMetadata(dtype=torch.float32, shape=torch.Size([2]), ...)` as `dtype=float32; shape=[2]; ...`."""
     inner = TENSOR.sub("", text, count=1).rstrip(")")
     said = (part.partition("=") for part in split_outside_brackets(inner))
     kept = [(name, value) for name, _, value in said if value not in ("", USUAL.get(name)) and name not in DERIVED]
     return "; ".join(f"{name}={_format_setting(value)}" for name, value in kept)
-
-
-_recall_tensor = functools.lru_cache(MOST_TENSORS)(_format_tensor)
 
 
 def _format_setting(value: str) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..decode.records.log_process import Item, LogProcess
-from ..decode.records.record_kinds import TIMED, CompileAttempt
+from ..decode.records.record_kinds import TIMED
 from ..decode.records.trace_log import LogClock, Record, Unread, read_absolute_ns
-from ..events import Artifact, Event
-from ..system import plugins
 from .log_files import LogFile
 
 #: Records that are searched for an absolute time.
@@ -23,8 +20,6 @@ PEEKED, PEEKED_BYTES = 2_000, 16 << 20
 MAX_PROCESSES = 256
 #: Larger numbers are ids of threads, which torch before 2.5 wrote.
 MAX_PID = 1 << 22
-#: Most items that are accepted for one record of a plug-in.
-MAX_ITEMS = 10_000
 
 #: Events and artifacts with the pid and the rank of their process.
 OwnedItems = tuple[list[Item], int | None, int | None]
@@ -143,7 +138,7 @@ class LogDecoder:
         if len(self._processes) >= MAX_PROCESSES:
             left = [self._finish(self._processes.pop(next(iter(self._processes))))]
         pid = number if number <= MAX_PID else None
-        added = self._processes[number, rank] = LogProcess(pid, self._make_key, decode_with_plugin)
+        added = self._processes[number, rank] = LogProcess(pid, self._make_key)
         if rank is not None:
             self._note_rank(added, number, rank)
         return added, left
@@ -191,32 +186,3 @@ def _peek(reading: Iterator[Record | Unread]) -> Iterator[Record | Unread]:
                 return
         if number >= PEEKED or size > PEEKED_BYTES:
             return
-
-
-# Plug-ins
-
-
-def decode_with_plugin(kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> list[Item] | None:
-    """Return what the plug-in for records of this kind makes of one; None if there is no plug-in, or if it fails."""
-    decoder = plugins.find_decoder(kind)
-    if decoder is None:
-        return None
-
-    def accept(items: Iterable[object] | None) -> list[Item]:
-        return [_make_item(item, attempt, time_ns) for item in list(items or ())[:MAX_ITEMS]]
-
-    text = None if record.payload is None else record.text
-    items: list[Item] | None = decoder.call(accept, dict(record.metadata), text, attempt.compile_id, time_ns)
-    return items
-
-
-def _make_item(item: object, attempt: CompileAttempt, time_ns: int) -> Item:
-    """Return an event of the record's compile with its key, or the artifact of a pair of strings, name and text."""
-    if isinstance(item, Event):
-        is_of_compile = item.compile_key is None and item.compile_id == attempt.compile_id
-        return dataclasses.replace(item, compile_key=attempt.compile_key) if is_of_compile else item
-    name, text = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
-    if not (isinstance(name, str) and isinstance(text, str)):
-        raise TypeError("a decoder returns events of compilediag.events, or pairs of name and text")
-    artifact = Artifact(time_ns=time_ns, compile_id=attempt.compile_id, compile_key=attempt.compile_key, name=name)
-    return artifact, text.encode("utf-8", "replace")

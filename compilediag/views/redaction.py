@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..decode.bounded_text import cache_short
 from ..decode.call_stacks import OwnCode, find_torch_path, is_torch_file
-from ..decode.guards.path import MEMBER_DICTS, Opaque, Path, Step, cache_short, parse_expression
+from ..decode.guards.path import MEMBER_DICTS, Opaque, Path, Step, parse_expression
 from ..diagnosis.change import Settings, format_settings
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
 from ..diagnosis.plan.make_plan import NOT_ALWAYS

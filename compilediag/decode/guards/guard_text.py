@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...formatting import cut_text
-from ..bounded_text import bound_text
+from ..bounded_text import bound_text, cache_short
 from ..call_stacks import find_user_line
 from .guard_forms import LEAF_KINDS, QUOTING, Check, parse_class_name, read_check
-from .path import MAX_PARSED, STRING, Path, Step, cache_short, format_source, scan_source
+from .path import MAX_PARSED, STRING, Path, Step, format_source, scan_source
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"

@@ -11,15 +11,14 @@ sizes as torch asks for them, `ids.size()[0]`. `code` is what people see: `ids.s
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 from ...formatting import format_line
 from ...system.interrupts import pass_on
-from ..bounded_text import MAX_TEXT
+from ..bounded_text import MAX_TEXT, cache_short
 
 #: Longer texts, in characters, are not parsed: parsing has to stay cheap whatever the program's data is.
 MAX_PARSED = MAX_TEXT
@@ -38,26 +37,6 @@ _NUMBER_AND_WORD = re.compile(r"(?<!\w)\d[\w.]*?(?:if|or|and|in|is|else|not|for)
 _SIMPLE_KEY = re.compile(r"[\w.]+")
 #: Most characters of a value or condition that is shown.
 _MAX_SHOWN = 100
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def cache_short(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Cache the results of a function of texts, as `functools.lru_cache` does; calls with a long text are not kept."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        cached: Any = functools.lru_cache(maxsize=maxsize)(function)
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            is_short = len(args[0]) <= 2 * MAX_TEXT  # type: ignore[arg-type]
-            result: R = cached(*args, **kwargs) if is_short else function(*args, **kwargs)
-            return result
-
-        return call
-
-    return decorate
 
 
 @dataclass(frozen=True, slots=True)

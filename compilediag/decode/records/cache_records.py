@@ -392,7 +392,7 @@ class LoggedLookups:
 
     def _parse(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> CacheLookup | None:
         attempt = self._attempts.get(_as_text(arguments.get("compile_id")))
-        function = self._attempts.find_function(attempt).as_columns()
+        function = self._attempts.find_function(attempt)
         return parse_cache_event(name, arguments, time_ns, attempt.compile_key, function)
 
     def _make_row(
@@ -406,7 +406,7 @@ class LoggedLookups:
             tier=tier,
             action=action,
             outcome=outcome,
-            **self._attempts.find_function(attempt).as_columns(),
+            **self._attempts.find_function(attempt),
             **columns,
         )
 

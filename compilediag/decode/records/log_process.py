@@ -11,6 +11,7 @@ failed and the new entry has `n == 2`, n was 2.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import re
@@ -21,6 +22,8 @@ from itertools import islice
 from typing import Any
 
 from ...events import Artifact, Compile, Event, GuardFailure, Recompile
+from ...system import plugins
+from ..bounded_text import cache_short
 from ..call_stacks import CallStacks, is_torch_file, parse_logged_frames
 from ..guards.failed_guards import FailedEntry, FailingGuard, make_recompile_events, parse_entry
 from ..guards.guard_forms import parse_class_name
@@ -46,7 +49,6 @@ from .record_kinds import (
     STARTED,
     Attempts,
     CompileAttempt,
-    CompiledFunction,
     bound_payload,
     find_name,
 )
@@ -181,7 +183,7 @@ class PendingRecompiles:
         yield from make_recompile_events(
             pending.time_ns,
             attempt.compile_id,
-            (function.function, function.file, function.line),
+            (function["function"], function["file"], function["line"]),
             pending.entries,
             closest,
             is_torch_file,
@@ -254,7 +256,7 @@ class KeptTexts:
 
     def make_text(self, name: str, attempt: CompileAttempt, time_ns: int, text: str) -> tuple[Artifact, bytes]:
         """Make an artifact of an attempt from its text."""
-        data, digest = _encode_again(text) if len(text) <= MAX_REMEMBERED else _encode(text)
+        data, digest = _encode(text)
         return self.make_artifact(name, attempt, time_ns, size=len(data), digest=digest), data
 
     def keep(self, record: Record, kind: str, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
@@ -304,32 +306,51 @@ def _format_name(file: str | None) -> str:
     return f'"filename": {json.dumps(file)}'
 
 
+@cache_short(REMEMBERED, MAX_REMEMBERED)
 def _encode(text: str) -> tuple[bytes, str]:
     """Return the UTF-8 of a text and its md5."""
     data = text.encode("utf-8", "replace")
     return data, compute_md5(data)
 
 
-_encode_again = functools.lru_cache(REMEMBERED)(_encode)
+#: Most items that are accepted for one record of a plug-in.
+MAX_ITEMS = 10_000
 
 
-#: Decodes a record of an unknown kind, given the kind, the record, its attempt and its time; None if it can't.
-ExtraDecoder = Callable[[str, Record, CompileAttempt, int], list[Item] | None]
+def _decode_with_plugin(kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> list[Item] | None:
+    """Return what the plug-in for records of this kind makes of one; None if there is no plug-in, or if it fails."""
+    decoder = plugins.find_decoder(kind)
+    if decoder is None:
+        return None
+
+    def accept(items: Iterable[object] | None) -> list[Item]:
+        return [_make_item(item, attempt, time_ns) for item in list(items or ())[:MAX_ITEMS]]
+
+    text = None if record.payload is None else record.text
+    items: list[Item] | None = decoder.call(accept, dict(record.metadata), text, attempt.compile_id, time_ns)
+    return items
 
 
-def decode_nothing(kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> None:
-    """The `ExtraDecoder` of a log without plug-ins."""
+def _make_item(item: object, attempt: CompileAttempt, time_ns: int) -> Item:
+    """Return an event of the record's compile with its key, or the artifact of a pair of strings, name and text."""
+    if isinstance(item, Event):
+        is_of_compile = item.compile_key is None and item.compile_id == attempt.compile_id
+        return dataclasses.replace(item, compile_key=attempt.compile_key) if is_of_compile else item
+    name, text = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
+    if not (isinstance(name, str) and isinstance(text, str)):
+        raise TypeError("a decoder returns events of compilediag.events, or pairs of name and text")
+    artifact = Artifact(time_ns=time_ns, compile_id=attempt.compile_id, compile_key=attempt.compile_key, name=name)
+    return artifact, text.encode("utf-8", "replace")
 
 
 class LogProcess:
     """Decodes the records of one process in order; `finish` is for the end of the log.
 
-    `make_key` returns a new compile key. `extra` decodes records of unknown kinds.
+    `make_key` returns a new compile key. Plug-ins decode records of unknown kinds.
     """
 
-    def __init__(self, pid: int | None, make_key: Callable[[], str], extra: ExtraDecoder = decode_nothing):
+    def __init__(self, pid: int | None, make_key: Callable[[], str]):
         self.pid = pid
-        self._extra = extra
         self.rank: int | None = None
         self.unknown: dict[str, int] = defaultdict(int)
         self.torch_version: str | None = None
@@ -381,7 +402,7 @@ class LogProcess:
         return attempt
 
     def _decode_extra(self, kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
-        items = self._extra(kind, record, attempt, time_ns)
+        items = _decode_with_plugin(kind, record, attempt, time_ns)
         if items is None:
             self.unknown[kind[:100] or "None"] += 1
         yield from items or ()
@@ -392,8 +413,8 @@ class LogProcess:
         stack = record.metadata["dynamo_start"].get("stack") or [{}]
         key, fresh = self._shapes.stacks.add(parse_logged_frames(stack, self._files), time_ns)
         frame = stack[-1]
-        function = CompiledFunction(frame.get("name"), self._files.get(frame.get("filename")), frame.get("line"))
-        self._attempts.start(attempt, function, key)
+        function, file = frame.get("name"), self._files.get(frame.get("filename"))
+        self._attempts.start(attempt, {"function": function, "file": file, "line": frame.get("line")}, key)
         yield from fresh
 
     def _decode_metrics(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:

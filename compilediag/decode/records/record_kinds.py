@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...events import Artifact
-from ..bounded_text import MAX_TEXT, bound_lines
+from ..bounded_text import bound_lines
 from .shape_records import KINDS as TRACED
 
 #: Fields of a record that say where it belongs. Its one other field is its kind.
@@ -122,9 +122,9 @@ def bound_artifact(name: str | None, text: str) -> str:
 
 def bound_payload(kind: str | None, payload: bytes) -> bytes:
     """Return what is kept of the text of a log's record, see `bound_artifact`."""
-    if kind != GUARD_TREE or max(map(len, payload.split(b"\n"))) <= MAX_TEXT:
+    if kind != GUARD_TREE:
         return payload
-    return bound_lines(payload.decode("utf-8", "replace")).encode("utf-8", "replace")
+    return bound_artifact(kind, payload.decode("utf-8", "replace")).encode("utf-8", "replace")
 
 
 def make_artifact(
@@ -144,20 +144,9 @@ MAX_ATTEMPTS = 100_000
 ANNOUNCED, REASONED, STARTED, MEASURED = 1, 2, 3, 4
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledFunction:
-    """The code object that is compiled."""
-
-    function: str | None = None
-    file: str | None = None
-    line: int | None = None
-
-    def as_columns(self) -> dict[str, Any]:
-        """Return function, file and line as columns."""
-        return {"function": self.function, "file": self.file, "line": self.line}
-
-
-UNKNOWN_FUNCTION = CompiledFunction()
+#: Function, file and line of a code object, as columns.
+CodePlace = Mapping[str, Any]
+UNKNOWN_FUNCTION: CodePlace = {"function": None, "file": None, "line": None}
 
 
 @dataclass(slots=True, eq=False)
@@ -171,7 +160,7 @@ class CompileAttempt:
     compile_key: str | None = None
     stage: int = 0
     restarts: int = 0
-    function: CompiledFunction | None = None
+    function: CodePlace | None = None
     stack: str | None = None
 
     @property
@@ -192,7 +181,7 @@ class Attempts:
         self._make_key = make_key
         self._current: dict[str | None, CompileAttempt] = {None: CompileAttempt()}
         #: What all compile ids of a code object have in common (see `find_frame_id`) -> its function.
-        self._functions: dict[str, CompiledFunction] = {}
+        self._functions: dict[str, CodePlace] = {}
 
     def get(self, compile_id: str | None) -> CompileAttempt:
         """Return the attempt that has this id now. An id that was never announced starts one."""
@@ -211,14 +200,14 @@ class Attempts:
         attempt.stage = stage
         return attempt
 
-    def start(self, attempt: CompileAttempt, function: CompiledFunction, stack: str | None) -> None:
+    def start(self, attempt: CompileAttempt, function: CodePlace, stack: str | None) -> None:
         """Note the function of an attempt whose analysis starts."""
         attempt.function, attempt.stack = function, stack
         if len(self._functions) >= MAX_ATTEMPTS:
             self._functions.clear()
         self._functions[find_frame_id(attempt.compile_id)] = function
 
-    def find_function(self, attempt: CompileAttempt) -> CompiledFunction:
+    def find_function(self, attempt: CompileAttempt) -> CodePlace:
         """Return the function of an attempt.
 
         An attempt that fails at once, as at the recompile limit, has no start: its function is that of the attempts
@@ -228,8 +217,7 @@ class Attempts:
 
     def describe(self, attempt: CompileAttempt) -> dict[str, object]:
         """Return the columns of an attempt that torch's metrics lack."""
-        function = self.find_function(attempt)
-        return {**function.as_columns(), "attempt": attempt.restarts, "stack": attempt.stack}
+        return {**self.find_function(attempt), "attempt": attempt.restarts, "stack": attempt.stack}
 
     def _add(self, compile_id: str | None) -> CompileAttempt:
         if len(self._current) >= MAX_ATTEMPTS:
