@@ -8,6 +8,7 @@ JSON of another shape. A row without a usable time is left out. So no view has t
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -47,19 +48,22 @@ def find_range(column: ColumnSpec) -> tuple[float, float]:
     return (-MAX_FLOAT if column["unit"] is None else 0.0), (MAX_SECONDS if column["unit"] == "s" else MAX_FLOAT)
 
 
-def keep_legible(rows: list[tuple[Any, ...]], checks: Sequence[Check], time: int) -> list[tuple[Any, ...]]:
-    """`rows` with None for cells that do not fit and with bounded texts, without the rows that have no time.
+def keep_legible(columns: Sequence[Sequence[Any]], checks: Sequence[Check], time: int) -> list[Sequence[Any]]:
+    """The columns with None for cells that do not fit and with bounded texts, without the rows that have no time.
 
     `time`: the column of times.
     """
-    for at, fits in enumerate(checks):
-        values = {row[at] for row in rows}
-        changed: dict[Any, str | None] = {v: None for v in values if v is not None and not fits(v)}
-        if fits is _is_text:
-            changed.update((v, bound_text(v)) for v in values - changed.keys() if v and len(v) > MAX_TEXT)
-        if changed:
-            rows = [(*row[:at], changed[row[at]], *row[at + 1 :]) if row[at] in changed else row for row in rows]
-    return rows if all(row[time] is not None for row in rows) else [row for row in rows if row[time] is not None]
+    kept = [_replace_misfits(cells, fits) for cells, fits in zip(columns, checks, strict=True)]
+    have_time = [cell is not None for cell in kept[time]]
+    return kept if all(have_time) else [list(itertools.compress(cells, have_time)) for cells in kept]
+
+
+def _replace_misfits(cells: Sequence[Any], fits: Check) -> Sequence[Any]:
+    values = set(cells)
+    changed: dict[Any, str | None] = {v: None for v in values if v is not None and not fits(v)}
+    if fits is _is_text:
+        changed.update((v, bound_text(v)) for v in values - changed.keys() if v and len(v) > MAX_TEXT)
+    return [changed.get(cell, cell) for cell in cells] if changed else cells
 
 
 def _make_check(column: ColumnSpec) -> Check:

@@ -20,7 +20,7 @@ from . import tables
 from .session_files import SESSION_FILE, create_private
 from .store import Store
 from .table_properties import TableProperties
-from .tables import fetch_rows, find_last_id, unless_damaged
+from .tables import find_last_id, read_columns, unless_damaged
 from .texts import inflate
 
 if TYPE_CHECKING:
@@ -172,10 +172,10 @@ class SessionData(TableProperties):
         wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
         kept = f"payloads p WHERE p.digest IN (SELECT a.digest FROM artifacts a {wanted})"
         with self.lock, self.store.snapshot():
-            events = fetch_rows(self.store, ["a.event_id", "a.digest"], f"{source} {wanted}", "a.event_id")
-            bodies = fetch_rows(self.store, ["p.digest", "hex(p.body)"], kept, "p.digest")
-        by_digest = {digest: bytes.fromhex(body) for digest, body in bodies}
-        return {event_id: by_digest[digest] for event_id, digest in events if digest in by_digest}
+            events = read_columns(self.store, f"{source} {wanted}", "a.event_id", ["a.event_id", "a.digest"])
+            bodies = read_columns(self.store, kept, "p.digest", ["p.digest", "hex(p.body)"])
+        by_digest = {digest: bytes.fromhex(body) for digest, body in zip(*bodies, strict=True)}
+        return {event_id: by_digest[digest] for event_id, digest in zip(*events, strict=True) if digest in by_digest}
 
     def stack(self, key: str) -> list[str]:
         """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` per frame, the

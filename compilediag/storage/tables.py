@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import BY_TABLE, ColumnSpec, Event, SourceStatus, columns, describe_column
@@ -89,22 +89,13 @@ def read_events_of(store: Store, kind: type[E], pool: Pool, after: int = 0) -> l
     spec = {**table_columns(kind.table), "time_ns": COMMON_COLUMNS["time"], "duration_s": EVENT_COLUMNS["duration_s"]}
     spec = {name: spec[name] for name in names}
     source = f"{_join(kind.table)} WHERE t.event_id > {int(after)}"
-    rows = keep_legible(fetch_rows(store, expressions, source, "t.event_id"), make_checks(spec), 1)
-    converted = [(at, FROM_CELL[c["dtype"]]) for at, c in enumerate(spec.values()) if c["dtype"] in FROM_CELL]
-    pooled = [at for at, c in enumerate(spec.values()) if c["dtype"] == "string" or names[at] in OWNER]
-    return [kind(**dict(zip(names, _convert(row, converted, pooled, pool), strict=True))) for row in rows]
-
-
-def _convert(
-    row: tuple[Any, ...], converted: Iterable[tuple[int, Callable[[Any], Any]]], pooled: Iterable[int], pool: Pool
-) -> list[Any]:
-    values = list(row)
-    for at in pooled:
-        values[at] = pool.setdefault(values[at], values[at])
-    for at, convert in converted:
-        if values[at] is not None:
-            values[at] = convert(values[at])
-    return values
+    cells = keep_legible(read_columns(store, source, "t.event_id", expressions), make_checks(spec), 1)
+    for at, (name, column) in enumerate(spec.items()):
+        if convert := FROM_CELL.get(column["dtype"]):
+            cells[at] = [None if cell is None else convert(cell) for cell in cells[at]]
+        elif column["dtype"] == "string" or name in OWNER:
+            cells[at] = [pool.setdefault(cell, cell) for cell in cells[at]]
+    return [kind(**dict(zip(names, row, strict=True))) for row in zip(*cells, strict=True)]
 
 
 # DataFrames
@@ -169,8 +160,8 @@ def _make_frame(spec: dict[str, ColumnSpec], values: Sequence[Sequence[Any]]) ->
     try:
         arrays = [_make_array(column, cells) for column, cells in zip(columns, values, strict=True)]
     except (ValueError, TypeError, OverflowError, RecursionError):
-        rows = keep_legible(list(zip(*values, strict=True)), make_checks(spec), list(spec).index("time"))
-        arrays = [_make_array(column, [row[at] for row in rows]) for at, column in enumerate(columns)]
+        legible = keep_legible(values, make_checks(spec), list(spec).index("time"))
+        arrays = [_make_array(column, cells) for column, cells in zip(columns, legible, strict=True)]
     return pd.DataFrame(dict(zip(spec, arrays, strict=True)))
 
 
@@ -230,38 +221,16 @@ def _make_masked_array(dtype: str, values: Sequence[Any]) -> Any:
 
 
 def read_columns(store: Store, source: str, order: str, expressions: Sequence[str]) -> list[Sequence[Any]]:
-    """The values of each column, as they are stored. `source` is what follows FROM."""
-    try:
-        return _read_columns(store.connection, source, order, expressions)
-    except (sqlite3.DatabaseError, ValueError):  # ValueError: SQLite writes an infinity as no JSON has it
-        rows = read_rows(store, f"SELECT {', '.join(expressions)} FROM {source}", order)
-        return list(zip(*rows, strict=True)) if rows else [()] * len(expressions)
-
-
-def _read_columns(db: sqlite3.Connection, source: str, order: str, expressions: Sequence[str]) -> list[Sequence[Any]]:
-    counted = ", ".join(f"count({expression})" for expression in expressions)
-    rows, *counts = db.execute(f"SELECT count(*), {counted} FROM {source}").fetchone()
-    filled = [expression for expression, count in zip(expressions, counts, strict=True) if count]
-    inner = ", ".join(f"{expression} AS c{i}" for i, expression in enumerate(filled))
-    outer = ", ".join(f"json_group_array(c{i})" for i in range(len(filled)))
-    found: dict[str, Sequence[Any]] = {}
-    if filled:
-        texts = db.execute(f"SELECT {outer} FROM (SELECT {inner} FROM {source} ORDER BY {order})").fetchone()
-        found.update(zip(filled, map(json.loads, texts), strict=True))
-    missing: Sequence[Any] = [None] * rows
-    return [found.get(expression, missing) for expression in expressions]
-
-
-def fetch_rows(store: Store, expressions: Sequence[str], source: str, order: str) -> list[tuple[Any, ...]]:
-    """The rows in one step of SQLite."""
+    """The values of each column, as they are stored, in one step of SQLite. `source` is what follows FROM."""
     names = [f"c{i}" for i in range(len(expressions))]
     inner = ", ".join(f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True))
+    outer = ", ".join(f"json_group_array({name})" for name in names)
     rows = f"SELECT {inner} FROM {source} ORDER BY {order} LIMIT {store.connection.max_rows}"
-    query = f"SELECT json_group_array(json_array({', '.join(names)})) FROM ({rows})"
     try:
-        return [tuple(row) for row in json.loads(store.connection.execute(query).fetchone()[0])]
-    except (sqlite3.DatabaseError, ValueError):
-        return read_rows(store, f"SELECT {', '.join(expressions)} FROM {source}", order)
+        return [json.loads(text) for text in store.connection.execute(f"SELECT {outer} FROM ({rows})").fetchone()]
+    except (sqlite3.DatabaseError, ValueError):  # ValueError: SQLite writes an infinity as no JSON has it
+        found = read_rows(store, f"SELECT {order}, {', '.join(expressions)} FROM {source}", order)
+        return [[row[at] for row in found] for at in range(1, len(expressions) + 1)]
 
 
 def find_last_id(store: Store, table: str) -> int:

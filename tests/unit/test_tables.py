@@ -5,6 +5,7 @@ import dataclasses
 import pandas as pd
 import pytest
 
+import compilediag as cd
 from compilediag.events import BY_TABLE, Compile, Phase, Recompile, RowList, SourceStatus
 from tests.unit.session_builder import SECOND, put, read_documented, recording, saved
 from tests.unit.test_store import example
@@ -114,6 +115,17 @@ def test_sources_has_the_last_state_of_each(tmp_path):
     frame = saved(tmp_path, *states).sources
     mine = frame[frame["name"].isin(["a", "b"])]
     assert mine[["name", "status", "events"]].values.tolist() == [["a", "failed", 2], ["b", "active", 1]]
+
+
+def test_a_damaged_page_costs_a_frame_its_own_rows_alone(tmp_path):
+    path = saved(tmp_path, *(Phase(time_ns=n, compile_id="0/0", name=f"phase {n:04d}") for n in range(1000))).path
+    content = bytearray(path.read_bytes())
+    page = content.index(b"phase 0500") // 4096 * 4096
+    content[page : page + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    names = [*cd.load(path).phases["name"]]
+    assert 500 < len(names) < 1000 and names == sorted(names)
+    assert "phase 0500" not in names and (names[0], names[-1]) == ("phase 0000", "phase 0999")
 
 
 def test_a_frame_is_the_callers_own(full):
