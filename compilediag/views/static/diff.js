@@ -1,20 +1,19 @@
 // The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
-import { CompileGroups } from "./core/compile-groups.js";
+import { Compiles } from "./core/compiles.js";
 import { make } from "./core/dom.js";
 import { formatAmount } from "./core/format.js";
 import { Hints } from "./core/hints.js";
 import { openPage, unpackPatch } from "./core/page-data.js";
-import { Recompiles } from "./core/recompiles.js";
 import { SearchField } from "./core/search.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
 import { draw, Held, html } from "./core/view.js";
-import { Filter } from "./dashboard/filter.js";
 import { TabBar } from "./dashboard/tab-bar.js";
 import { DetailPane, Details } from "./details/detail-pane.js";
 import { tabName } from "./tables/columns.js";
 import { DataTable } from "./tables/data-table.js";
-import { panelTabs } from "./tables/panel-tabs.js";
+import { Filter } from "./tables/filter.js";
+import { panelTabs } from "./tables/tabs.js";
 import { TimelineLanes } from "./timeline/lanes.js";
 import { Timeline } from "./timeline/timeline.js";
 /** @import { Target } from "./details/detail-pane.js" */
@@ -41,16 +40,16 @@ const PANEL_ID = "cdiag-panel-diff";
 function showDiff(root, { names, totals, gaps, panels, timelines: packed, evidence }) {
   const store = new Store(true);
   store.receive({ seq: 1, reset: true, panels });
-  const groups = new CompileGroups(store);
-  const filter = new Filter(store, groups);
+  const compiles = new Compiles(store);
+  const filter = new Filter(compiles);
   const kinds = panelTabs(store);
   /** @type {Tab | undefined} undefined if nothing differs */
   let kind = kinds[0];
   const currentTable = () => store.table(kind?.table ?? "");
   /** @type {Target | null} */
   let target = null;
-  const details = new Details(store, groups, { close: () => open(null), focusRow: () => table?.focusRow() });
-  const table = kind && new DataTable(new Recompiles(store, groups), kind, currentTable(), (_, row) => open({ key: null, table: currentTable(), row }));
+  const details = new Details(compiles, { close: () => open(null), focusRow: () => table?.focusRow() });
+  const table = kind && new DataTable(compiles, kind, (_, row) => open({ key: null, table: currentTable(), row }));
   /** @type {Change[]} those of the compile that was chosen, one of which is open */
   let chosen = [];
   const timelines = makeTimelines(packed, (side, key) => {
@@ -89,11 +88,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
     paint();
   };
   const paint = () => {
-    const { passed } = filter.run(kinds.map((each) => each.table));
-    const counts = new Map(kinds.map((each) => {
-      const all = store.table(each.table).rows.length;
-      return [tabName(each), { shown: passed.get(each.table)?.length ?? 0, all, isBlind: false }];
-    }));
+    filter.run(kinds.map((each) => each.table));
     draw(view, html`
       <header>
         <div class="cdiag-diff-top">
@@ -112,7 +107,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
         </p>`}
       ${kind && html`
         <div class="cdiag-tabline">
-          <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${counts} isFiltered=${filter.isActive} onPick=${show} />
+          <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${filter.count(kinds)} isFiltered=${filter.isActive} onPick=${show} />
         </div>`}
       <div class="cdiag-main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${tabName(kind)}`} hidden=${!kind}>
         ${table && html`<${Held} node=${table.node} />`}
@@ -120,8 +115,8 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
       </div>
       <div class="cdiag-foot">${gaps.map((line) => html`<div>${line}</div>`)}</div>`);
     if (!kind || !table) return;
-    const shown = passed.get(kind.table) ?? [];
-    table.show(kind, currentTable(), shown, { note: shown.length ? null : "nothing matches", isWarning: false });
+    const shown = filter.pass(kind);
+    table.show(kind, shown, { note: shown.length ? null : "nothing matches", isWarning: false });
   };
   timelines.forEach((timeline, side) => {
     timeline.onRange = (range) => timelines[1 - side].follow(range);
@@ -140,11 +135,10 @@ function makeTimelines(packed, onPick) {
   const made = packed.map((patch, side) => {
     const store = new Store(true);
     store.receive(unpackPatch(patch));
-    const groups = new CompileGroups(store);
-    const recompiles = new Recompiles(store, groups);
-    const lanes = new TimelineLanes(store, groups, recompiles);
-    [groups, recompiles, lanes].forEach((part) => part.refresh());
-    return { lanes, timeline: new Timeline(store, lanes, (key) => onPick(side, key)) };
+    const own = new Compiles(store);
+    const lanes = new TimelineLanes(own);
+    [own, lanes].forEach((part) => part.refresh());
+    return { lanes, timeline: new Timeline(lanes, (key) => onPick(side, key)) };
   });
   const length = Math.max(...made.map(({ lanes }) => lanes.extent.to - lanes.extent.from));
   return made.map(({ lanes, timeline }) => {

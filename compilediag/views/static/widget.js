@@ -18,9 +18,8 @@
 //                           only if the magics are loaded: {type: "answer", request, notice | error}
 //   {type: "export", format, request}  write the session to a file; the kernel answers with
 //                           {type: "answer", request, path | error}
-import { followKernel } from "./core/kernel-life.js";
-import { KernelRequests } from "./core/kernel-requests.js";
 import { make } from "./core/dom.js";
+import { followKernel, KernelRequests } from "./core/kernel.js";
 import { Trail } from "./core/place.js";
 import { Store } from "./core/store.js";
 import { Pages } from "./pages.js";

@@ -1,9 +1,9 @@
 // The types of the browser's own code that all files know, as they know those of what the kernel sends (page-types.d.ts).
 
 /** The classes and types that nearly every file names. */
-type CompileGroups = import("./compile-groups.js").CompileGroups;
+type Compiles = import("./compiles.js").Compiles;
 type ComponentChild = import("../vendor/preact.js").ComponentChild;
-type Recompiles = import("./recompiles.js").Recompiles;
+type Recompiles = Compiles;
 type Store = import("./store.js").Store;
 type Table<Name extends string = string> = import("./store.js").Table<Name>;
 type Trail = import("./place.js").Trail;

@@ -1,39 +1,37 @@
 // The dashboard: puts its parts together and decides when to paint.
 import { Copy } from "../core/clipboard.js";
-import { CompileGroups } from "../core/compile-groups.js";
+import { Compiles } from "../core/compiles.js";
 import { findAll, setShown, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { recall, remember, SessionMemory } from "../core/memory.js";
 import { Page } from "../core/page.js";
 import { Ago, Prose } from "../core/text.js";
-import { Recompiles } from "../core/recompiles.js";
 import { draw, Held, html } from "../core/view.js";
-import { TimelineLanes } from "../timeline/lanes.js";
-import { Timeline } from "../timeline/timeline.js";
+import { EndNotice } from "./end-notice.js";
+import { Exports } from "./export-menu.js";
+import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
+import { Header } from "./header.js";
+import { HitBar, Hits, SearchBox } from "./search-box.js";
+import { hasRows, TabBar } from "./tab-bar.js";
+import { LARGE_SHARE, Totals } from "./totals.js";
+import { DetailPane, Details } from "../details/detail-pane.js";
+import { Provenance } from "../details/provenance.js";
+import { listLargeCosts, PlanCard } from "../plan/plan-card.js";
 import { CallSites } from "../tables/call-site-tree.js";
 import { tabName } from "../tables/columns.js";
 import { DataTable } from "../tables/data-table.js";
-import { DetailPane, Details } from "../details/detail-pane.js";
-import { EndNotice } from "./end-notice.js";
-import { Exports } from "./export-menu.js";
-import { Filter } from "./filter.js";
-import { Findings, isLimit, listAdvice, listFindings } from "./findings.js";
-import { Header } from "./header.js";
-import { listLargeCosts, PlanCard } from "../plan/plan-card.js";
+import { Filter } from "../tables/filter.js";
 import { PrintDialog, PrintedTable, USUAL } from "../tables/print-tables.js";
-import { Provenance } from "../details/provenance-view.js";
-import { HitBar, Hits, SearchBox } from "./search-box.js";
-import { hasRows, TabBar } from "./tab-bar.js";
-import { TabRows } from "../tables/tab-rows.js";
 import { allTabs, SEARCHED, TABS } from "../tables/tabs.js";
-import { LARGE_SHARE, Totals } from "./totals.js";
-/** @import { Target } from "../details/detail-pane.js" */
+import { TimelineLanes } from "../timeline/lanes.js";
+import { Timeline } from "../timeline/timeline.js";
 /** @import { Size } from "./header.js" */
-/** @import { Picked, PlanActions } from "../plan/plan-card.js" */
-/** @import { TracedGraph } from "../details/provenance-links.js" */
 /** @import { HitPlace } from "./search-box.js" */
 /** @import { TabCount } from "./tab-bar.js" */
+/** @import { Target } from "../details/detail-pane.js" */
+/** @import { TracedGraph } from "../details/provenance.js" */
+/** @import { Picked, PlanActions } from "../plan/plan-card.js" */
 /** @import { Tab } from "../tables/tab-types" */
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
@@ -63,7 +61,7 @@ export class Dashboard extends Page {
     super(root, store, trail);
     this.explore = (/** @type {Place} */ place) => trail.explore(place);
     /** @param {Table<any>} table @param {Cells} row */
-    this.openRow = (table, row) => this.show({ key: this.groups.keyOf(table, row), table, row });
+    this.openRow = (table, row) => this.show({ key: this.compiles.keyOf(table, row), table, row });
     /** @type {string | null} name of the tab that the reader has chosen */
     this.chosen = null;
     /** @type {ReturnType<typeof setTimeout> | null} the timer of a rest */
@@ -72,14 +70,12 @@ export class Dashboard extends Page {
     this.isWarming = false;
     count += 1;
     this.panelId = `cdiag-panel-${count}`;
-    this.groups = new CompileGroups(store);
-    this.filter = new Filter(store, this.groups);
-    this.rows = new TabRows(store, this.filter);
+    this.compiles = new Compiles(store);
+    this.filter = new Filter(this.compiles);
     /** @type {Map<string, TabCount>} */
     this.counts = new Map();
     this.hits = new Hits(() => this.draw());
-    this.recompiles = new Recompiles(store, this.groups);
-    this.lanes = new TimelineLanes(store, this.groups, this.recompiles);
+    this.lanes = new TimelineLanes(this.compiles);
     /** @type {PlanActions} */
     this.planActions = {
       pick: (picked) => this.onPick(picked),
@@ -88,13 +84,13 @@ export class Dashboard extends Page {
       showStretch: (evidence) => this.showStretch(evidence),
     };
     this.isPrinting = false;
-    this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
-    this.table = new DataTable(this.recompiles, TABS[0], store.table(TABS[0].table), this.openRow);
+    this.timeline = new Timeline(this.lanes, (key, id) => this.openCompile(key, id));
+    this.table = new DataTable(this.compiles, TABS[0], this.openRow);
     /** @type {Target | null} what the details show */
     this.target = null;
     /** @type {{title: string, graphs: TracedGraph[]} | null} what is shown in place of the table and the details */
     this.traced = null;
-    this.details = new Details(store, this.groups, {
+    this.details = new Details(this.compiles, {
       close: () => this.closeDetail(),
       focusRow: () => this.table.focusRow(),
       open: this.openRow,
@@ -149,8 +145,7 @@ export class Dashboard extends Page {
     const begin = performance.now();
     this.restore();
     this.notice.follow();
-    this.groups.refresh();
-    this.recompiles.refresh();
+    this.compiles.refresh();
     this.lanes.refresh();
     this.paintFiltered();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
@@ -164,7 +159,7 @@ export class Dashboard extends Page {
     const { tab, query, picked } = this.memory.restore(this.store.meta) ?? {};
     if (tab) this.chosen = tab;
     if (query) this.filter.setQuery(query);
-    if (picked) this.filter.pick(picked);
+    if (picked) this.filter.picked = picked;
   }
 
   /** Prepares the search, so that its first keystroke is as fast as the others. */
@@ -200,9 +195,9 @@ export class Dashboard extends Page {
 
   paintFiltered() {
     this.memory.save({ tab: this.chosen, query: this.filter.query, picked: this.filter.picked });
-    this.rows.result = this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
-    this.timeline.setLit(this.rows.result.lit);
-    this.counts = this.rows.count(allTabs(this.store));
+    this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
+    this.timeline.setLit(this.filter.lit);
+    this.counts = this.filter.count(allTabs(this.store));
     this.hits.places = this.filter.terms.length ? this.findHits() : [];
     this.draw();
     if (this.size !== "line") this.timeline.paint();
@@ -246,13 +241,13 @@ export class Dashboard extends Page {
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
     const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
     const fly = (/** @type {RunningCompile} */ flight) => this.openCompile(flight.compile_key, null);
-    const { query, evidence, isActive } = this.filter;
+    const { query, picked, isActive } = this.filter;
     const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))) : [];
     const { target, traced } = this;
-    const passed = this.rows.pass(tab);
-    const said = this.rows.describe(tab, passed);
+    const passed = this.filter.pass(tab);
+    const said = this.filter.describe(tab, passed);
     draw(this.view, html`
-      <${Header} store=${store} recompiles=${this.recompiles} size=${size} commands=${commands} onFlight=${fly}
+      <${Header} store=${store} recompiles=${this.compiles} size=${size} commands=${commands} onFlight=${fly}
         onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
       <//>
@@ -263,19 +258,19 @@ export class Dashboard extends Page {
         <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onClose=${() => this.choosePrinted(false)}
           onChoose=${(/** @type {string[]} */ names) => this.choosePrinted(true, names)} />`}
       ${size !== "line" && html`
-        <${PlanCard} store=${store} actions=${this.planActions} picked=${evidence?.label ?? null} isPrinting=${this.isPrinting} />`}
+        <${PlanCard} store=${store} actions=${this.planActions} picked=${picked?.label ?? null} isPrinting=${this.isPrinting} />`}
       ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
       <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
       ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
       ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
-      ${isFull && html`<${Findings} store=${store} picked=${evidence?.label ?? null} onPick=${pick} onExplore=${this.explore} />`}
+      ${isFull && html`<${Findings} store=${store} picked=${picked?.label ?? null} onPick=${pick} onExplore=${this.explore} />`}
       <div class="cdiag-full" hidden=${!isFull || !hasTables}>
         <div class="cdiag-tabline">
           <${TabBar} panelId=${this.panelId} tabs=${tabs} current=${tab} counts=${this.counts} isFiltered=${isActive}
-            onPick=${(/** @type {Tab} */ picked) => this.showTab(picked)} />
-          ${evidence && html`
+            onPick=${(/** @type {Tab} */ other) => this.showTab(other)} />
+          ${picked && html`
             <button type="button" class="cdiag-chip" data-hint="show everything again" onClick=${() => this.onPick(null)}>
-              only: ${evidence.label}  ✕
+              only: ${picked.label}  ✕
             </button>`}
           <${Ways} store=${store} trail=${this.trail} />
         </div>
@@ -283,7 +278,7 @@ export class Dashboard extends Page {
         <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tabName(tab)}`}>
           <${Held} node=${this.table.node} />
           ${isFull && tab.view && !traced && html`
-            <${CallSites} store=${store} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${said.note}
+            <${CallSites} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${said.note}
               openId=${target?.row?.[0] ?? null} onOpen=${this.openRow} />`}
           ${traced && html`
             <${Provenance} key=${traced.title} title=${traced.title} graphs=${traced.graphs} texts=${store.texts}
@@ -293,11 +288,11 @@ export class Dashboard extends Page {
       </div>
       <div class="cdiag-paper">
         ${printed.map((each) => html`
-          <${PrintedTable} key=${tabName(each.tab)} store=${store} recompiles=${this.recompiles} tab=${each.tab} positions=${each.positions} />`)}
+          <${PrintedTable} key=${tabName(each.tab)} compiles=${this.compiles} tab=${each.tab} positions=${each.positions} />`)}
       </div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
     setShown(this.table.node, !tab.view && !traced);
-    if (isFull && !tab.view) this.table.show(tab, store.table(tab.table), passed, said);
+    if (isFull && !tab.view) this.table.show(tab, passed, said);
   }
 
   /**
@@ -305,20 +300,20 @@ export class Dashboard extends Page {
    * @param {Tab} tab
    */
   drawMinor(tab) {
-    const minor = this.rows.countMinor(tab);
+    const minor = this.filter.countMinor(tab);
     if (!minor || this.filter.isActive) return null;
     const toggle = () => {
-      this.rows.toggleMinor(tab);
+      this.filter.toggleMinor(tab);
       this.paintFiltered();
     };
     return html`<button type="button" class="cdiag-link cdiag-minor" onClick=${toggle}>
-      ${this.rows.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
+      ${this.filter.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
     </button>`;
   }
 
   /** The table that is shown, with the rows that passed the filter. */
   readTable() {
-    return { name: tabName(this.tab), table: this.store.table(this.tab.table), positions: this.rows.pass(this.tab) };
+    return { name: tabName(this.tab), table: this.store.table(this.tab.table), positions: this.filter.pass(this.tab) };
   }
 
   /** @param {boolean} isPrinting paper is white: everything is drawn in the light theme */
@@ -332,7 +327,7 @@ export class Dashboard extends Page {
 
   listPrintable() {
     const tabs = allTabs(this.store).filter((tab) => !tab.view);
-    return tabs.map((tab) => ({ tab, positions: this.rows.pass(tab) })).filter(({ positions }) => positions.length > 0);
+    return tabs.map((tab) => ({ tab, positions: this.filter.pass(tab) })).filter(({ positions }) => positions.length > 0);
   }
 
   /**
@@ -369,8 +364,8 @@ export class Dashboard extends Page {
    * @param {Picked | null} picked
    */
   onPick(picked) {
-    const isSelected = picked !== null && this.filter.evidence?.label !== picked.label;
-    this.filter.pick(isSelected ? picked : null);
+    const isSelected = picked !== null && this.filter.picked?.label !== picked.label;
+    this.filter.picked = isSelected ? picked : null;
     if (isSelected) this.goToEvidence(picked.evidence);
     this.paintFiltered();
   }
@@ -390,9 +385,7 @@ export class Dashboard extends Page {
    * @param {number[] | null} evidence
    */
   mark(evidence) {
-    const marked = { label: "", ids: new Set(evidence ?? []), keys: new Set() };
-    if (evidence) this.filter.findKeys(marked);
-    this.timeline.setLit(evidence ? marked.keys : this.rows.result.lit);
+    this.timeline.setLit(evidence ? this.filter.findKeys(evidence) : this.filter.lit);
     if (this.size !== "line") this.timeline.paint();
   }
 
@@ -403,7 +396,7 @@ export class Dashboard extends Page {
   goTo({ finding, range }) {
     this.paint();
     const found = finding && this.store.findings.find(({ id }) => id === finding);
-    if (found && this.filter.evidence?.label !== found.title) this.onPick({ label: found.title, evidence: found.evidence });
+    if (found && this.filter.picked?.label !== found.title) this.onPick({ label: found.title, evidence: found.evidence });
     if (found) findAll(this.view, ".cdiag-detail")[0]?.scrollIntoView({ block: "nearest" });
     if (!range) return;
     const [from, to] = range.map((seconds) => this.lanes.extent.from + 1000 * seconds);
@@ -416,10 +409,8 @@ export class Dashboard extends Page {
    * @param {number[]} evidence
    */
   showStretch(evidence) {
-    const found = { label: "", ids: new Set(evidence), keys: new Set() };
-    this.filter.findKeys(found);
     const table = this.store.table("compiles");
-    const rows = [...found.keys].flatMap((key) => this.groups.members("compiles", key));
+    const rows = [...this.filter.findKeys(evidence)].flatMap((key) => this.compiles.members("compiles", key));
     const ends = rows.flatMap((row) => [table.get(row, "time"), table.get(row, "time") + 1000 * (table.get(row, "duration_s") ?? 0)]);
     if (!ends.length) return;
     const [from, to] = [Math.min(...ends), Math.max(...ends)].map((ms) => (ms - this.lanes.extent.from) / 1000);
@@ -479,7 +470,7 @@ export class Dashboard extends Page {
     this.draw();
     const id = target.row?.[0] ?? null;
     this.table.setOpen(id);
-    const compile = target.key === null ? undefined : this.groups.members("compiles", target.key)[0];
+    const [compile] = this.compiles.members("compiles", target.key);
     this.timeline.setSelected(target.table.name === "compiles" ? id : compile?.[0] ?? null);
   }
 

@@ -1,10 +1,10 @@
 // The findings that no step of the plan has: those with something to do, and one closed line with the others.
-import { useState } from "../vendor/hooks.js";
 import { FindingMark } from "../core/blocks.js";
 import { ExampleView } from "../core/code.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
+import { useState } from "../vendor/hooks.js";
 
 const FIRST = 3; // findings that are shown before "show all"
 const VALUES = 20; // values that the tooltip lists

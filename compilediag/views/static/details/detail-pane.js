@@ -7,16 +7,15 @@ import { formatCode, formatFunction, formatValue, oneLine } from "../core/format
 import { writeLink } from "../core/place.js";
 import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
+import { Artifact, groupByStage } from "./artifacts.js";
+import {
+  Cause, Collective, CompileTime, Decision, GraphBreak, GuardFailures, Kernels, Phases, Refusal, SymbolicShape,
+  TorchReason,
+} from "./compile-details.js";
+import { GRAPH_PANEL, GraphAction, Lookup, LOOKUP_PANEL, TUNING_PANEL, TuningLine } from "./derived-panels.js";
+import { findTracedGraphs } from "./provenance.js";
 import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
-import { groupByStage } from "./artifact-stages.js";
-import { Artifact } from "./artifact-view.js";
-import { Collective, CompileTime, Decision, GraphBreak, Kernels, Phases, SymbolicShape } from "./compile-details.js";
-import { GRAPH_PANEL, GraphAction } from "./cudagraph-details.js";
-import { Lookup, LOOKUP_PANEL } from "./lookup-details.js";
-import { findTracedGraphs } from "./provenance-links.js";
-import { Cause, GuardFailures, Refusal, TorchReason } from "./recompile-details.js";
-import { TUNING_PANEL, TuningLine } from "./tuning-details.js";
-/** @import { TracedGraph } from "./provenance-links.js" */
+/** @import { TracedGraph } from "./provenance.js" */
 
 /** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */
 /**
@@ -115,14 +114,13 @@ export function DetailPane({ details, target, isHidden = false }) {
 /** Describes what the details show. */
 export class Details {
   /**
-   * @param {Store} store
-   * @param {CompileGroups} groups
+   * @param {Compiles} compiles
    * @param {DetailActions} actions
    */
-  constructor(store, groups, actions) {
-    this.store = store;
-    this.groups = groups;
-    this.stacks = new CallStacks(store);
+  constructor(compiles, actions) {
+    this.compiles = compiles;
+    this.store = compiles.store;
+    this.stacks = new CallStacks(this.store);
     this.actions = actions;
   }
 
@@ -143,12 +141,12 @@ export class Details {
    */
   describeCompile(key) {
     /** @type {Members} */
-    const rows = new Map(MEMBERS.map((name) => [name, this.groups.members(name, key)]));
-    const [compiles, refused] = [rows.get("compiles") ?? [], rows.get("refused_calls") ?? []];
-    const owner = this.groups.functionOf(key);
+    const rows = new Map(MEMBERS.map((name) => [name, this.compiles.members(name, key)]));
+    const [compiled, refused] = [rows.get("compiles") ?? [], rows.get("refused_calls") ?? []];
+    const owner = this.compiles.functionOf(key);
     const flight = this.store.now.find((candidate) => candidate.compile_key === key);
     const [table, first] = [...rows].find(([, list]) => list.length) ?? ["compiles", []];
-    const id = first.length ? this.store.table(compiles.length ? "compiles" : table).get(compiles[0] ?? first[0], "compile_id") : null;
+    const id = first.length ? this.store.table(compiled.length ? "compiles" : table).get(compiled[0] ?? first[0], "compile_id") : null;
     const by = refused.length ? this.store.table("refused_calls").get(refused[0], "refused_by") : null; // a stance is of no function
     const title = `${owner?.name ?? formatFunction(flight?.function) ?? by ?? "compile"} ${id ?? flight?.compile_id ?? ""}`;
     const file = owner?.file ?? flight?.file;
@@ -187,7 +185,7 @@ export class Details {
     const list = rows.get(name) ?? [];
     if (!list.length) return null;
     const readers = list.map((row) => table.reader(row));
-    const { start } = this.groups;
+    const { start } = this.compiles;
     /** @type {Record<string, (get: Get<any>, at: number) => ComponentChild>} what draws one row of a section */
     const items = {
       compiles: (get) => html`<${CompileTime} get=${get} start=${start} />`,
@@ -294,7 +292,7 @@ export class Details {
     return {
       title: oneLine(title(get), TITLE),
       place: oneLine(get("file") ? `${get("file")}:${get("line") ?? ""}` : "", PATH),
-      body: html`<${Body} get=${get} readers=${members.map((member) => source?.reader(member))} start=${this.groups.start} linkCompile=${linkCompile} />`,
+      body: html`<${Body} get=${get} readers=${members.map((member) => source?.reader(member))} start=${this.compiles.start} linkCompile=${linkCompile} />`,
       events: members.map((member) => member[0]),
     };
   }

@@ -1,15 +1,16 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
-import { CompileGroups } from "../core/compile-groups.js";
+import { joinKnown, whenKnown } from "../core/blocks.js";
+import { Compiles } from "../core/compiles.js";
 import { findAll } from "../core/dom.js";
+import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { PageBar } from "../core/page.js";
-import { SearchField } from "../core/search.js";
+import { SearchField, splitQuery } from "../core/search.js";
 import { html } from "../core/view.js";
-import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Documents } from "./documents.js";
-import { FunctionList } from "./function-list.js";
 import { FunctionPage } from "./function-page.js";
 import { GuardPage } from "./guard-page.js";
 import { GuardTreePage } from "./guard-tree-page.js";
+import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 /** @import { FunctionContext } from "./document-types" */
 
 const UNKNOWN = "This place is not, or no longer, in the session.";
@@ -18,12 +19,12 @@ const LEAN = "detail=lean: of older entries only the first failing guard is know
 /** @param {{store: Store, trail: Trail, place: Place}} props */
 export function Explorer({ store, trail, place: wanted }) {
   const [query, setQuery] = useState("");
-  const { documents, groups } = useMemo(() => ({ documents: new Documents(store), groups: new CompileGroups(store) }), [store]);
+  const { documents, compiles } = useMemo(() => ({ documents: new Documents(store), compiles: new Compiles(store) }), [store]);
   const shown = useRef({ wanted, place: wanted }); // the place, once it is resolved
   const takesFocus = useRef(false); // it was chosen by key or click
   const page = useRef(/** @type {HTMLElement | null} */ (null));
   documents.refresh();
-  groups.refresh();
+  compiles.refresh();
   if (shown.current.wanted !== wanted) shown.current = { wanted, place: wanted };
   const place = documents.resolve(shown.current.place);
   shown.current.place = place;
@@ -55,7 +56,7 @@ export function Explorer({ store, trail, place: wanted }) {
       <${FunctionList} ranked=${documents.ranked} open=${place.function} query=${query} onOpen=${(/** @type {number} */ id) => go({ function: id })} />
       <div class="cdiag-page" tabindex="-1" key=${JSON.stringify(place)} ref=${page} onKeyDown=${onKey}>
         ${found && place.function !== undefined
-          ? html`<${Page} context=${{ id: place.function, found, store, documents, start: groups.start, go }} place=${place} />`
+          ? html`<${Page} context=${{ id: place.function, found, store, documents, start: compiles.start, go }} place=${place} />`
           : html`<p class="cdiag-quiet">${documents.ranked.length ? UNKNOWN : "nothing compiled so far"}</p>`}
       </div>
     </div>`;
@@ -82,4 +83,86 @@ function Page({ context, place: { guard, tree, other } }) {
     if (tree === undefined) return html`<${FunctionPage} context=${context} />`;
     return html`<${GuardTreePage} context=${context} tree=${tree} other=${other} />`;
   }, [found, store.findings, documents.trees.version]);
+}
+
+/** @typedef {[id: number, document: FunctionDocument][]} Ranked */
+
+const MOST_SHOWN = 200; // functions in the list; the search finds the others
+const NAME_LIMIT = 60; // characters of a name
+
+/** @type {WeakMap<FunctionDocument, string>} what the search looks in */
+const searchTexts = new WeakMap();
+
+/** @param {{ranked: Ranked, open: number | undefined, query: string, onOpen: (id: number) => void}} props */
+function FunctionList({ ranked, open, query, onOpen }) {
+  const [chosen, choose] = useState(/** @type {number | undefined} id of the function that the keys have reached */ (undefined));
+  const isMoving = useRef(false);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const terms = splitQuery(query);
+  const passed = terms.length ? ranked.filter(([, found]) => matches(found, terms)) : ranked;
+  const shown = passed.slice(0, MOST_SHOWN);
+  const most = Math.max(...ranked.map(([, found]) => found.lost_s ?? 0), 1e-9);
+  const stop = [chosen, open].find((id) => shown.some(([known]) => known === id)) ?? shown[0]?.[0];
+  useLayoutEffect(() => {
+    if (isMoving.current) findAll(box.current, '[tabindex="0"]')[0]?.focus();
+    isMoving.current = false;
+  });
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const here = shown.findIndex(([id]) => id === stop);
+    const last = shown.length - 1;
+    /** @type {Record<string, number>} */
+    const steps = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: last, PageDown: here + 10, PageUp: here - 10 };
+    if (!(event.key in steps) || last < 0) return;
+    isMoving.current = true;
+    choose(shown[Math.max(0, Math.min(last, steps[event.key]))][0]);
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const cut = passed.length > shown.length && `the first ${formatCount(MOST_SHOWN)} of ${formatAmount(passed.length, "function")}`;
+  const note = passed.length || !ranked.length ? cut : "nothing matches";
+  return html`
+    <nav class="cdiag-function-list">
+      ${note && html`<div class="cdiag-quiet">${note}</div>`}
+      <div class="cdiag-functions" role="listbox" aria-label="functions by seconds lost" ref=${box} onKeyDown=${onKey}>
+        ${shown.map(([id, found]) => html`
+          <button type="button" class="cdiag-function" role="option" key=${id} data-function=${id} tabindex=${id === stop ? 0 : -1}
+            aria-selected=${String(id === open)} onClick=${() => onOpen(id)}>
+            <span class="cdiag-function-top">
+              <span class="cdiag-function-name">${oneLine(formatFunction(found.function) ?? "?", NAME_LIMIT)}</span>
+              <span class="cdiag-function-lost">${found.lost_s === null ? "" : formatSeconds(found.lost_s)}</span>
+            </span>
+            <span class="cdiag-function-bar" style=${{ width: `${((found.lost_s ?? 0) / most) * 100}%` }}></span>
+            <span class="cdiag-function-sub">${describe(found)}</span>
+          </button>`)}
+      </div>
+    </nav>`;
+}
+
+/** @param {FunctionDocument} found */
+function describe(found) {
+  const causes = new Set(found.rows.map((row) => found.guards[row.guard ?? -1]?.name).filter(Boolean));
+  const facts = joinKnown(
+    whenKnown(found.rank, (rank) => `rank ${rank}`),
+    formatPlace(found.file, found.line),
+    formatAmount(found.recompiles, "recompile"),
+    [...causes].slice(0, 3).join(", "),
+  );
+  return oneLine(facts, 160);
+}
+
+/**
+ * @param {FunctionDocument} found
+ * @param {string[]} terms
+ */
+function matches(found, terms) {
+  let text = searchTexts.get(found);
+  if (text === undefined) {
+    const guards = found.guards.flatMap((guard) => [guard.name, ...guard.kinds]);
+    const values = found.rows.flatMap((row) => [row.compile_id, row.expected, row.now]);
+    text = [found.function, found.file, ...guards, ...values].filter(Boolean).join("\n").toLowerCase();
+    searchTexts.set(found, text);
+  }
+  const searched = text;
+  return terms.every((term) => searched.includes(term));
 }

@@ -1,9 +1,10 @@
 // The page of one guard: its values over time, the user's line that it comes from, what failed with it, what to change.
 import { CodeLine, joinKnown, longText, PlainTable, Section, whenKnown, Words } from "../core/blocks.js";
-import { formatAmount, formatCount, formatPlace, formatSeconds } from "../core/format.js";
+import {
+  formatAmount, formatCount, formatNumber, formatPlace, formatSeconds, MISSING, oneLine,
+} from "../core/format.js";
 import { html } from "../core/view.js";
 import { Findings, GuardLink, Kinds, PageHead, Tag } from "./explorer-blocks.js";
-import { ValuePlot } from "./value-plot.js";
 /** @import { FunctionContext } from "./document-types" */
 
 const NO_LINE = "No line of your code needs this guard: it belongs to an argument, or to torch itself.";
@@ -71,4 +72,113 @@ function CodeAround({ around, line }) {
     <pre class="cdiag-code cdiag-around">${around.map(([number, text]) => html`
       <span class=${number === line ? "cdiag-code-line is-it" : "cdiag-code-line"}><span class="cdiag-code-number">${
         `${number === line ? "▸" : " "}${String(number).padStart(width)}  `}</span>${`${text}\n`}</span>`)}</pre>`;
+}
+
+/**
+ * @typedef {object} Scale
+ * @property {number} high px
+ * @property {number} gutter px on the left for the texts
+ * @property {{y: number, text: string}[]} rules
+ * @property {(value: number) => number} y of the value with a number
+ */
+
+const [WIDTH, TOP, FOOT, GAP] = [760, 10, 24, 14];
+const HIGH = 130; // px of a scale of numbers
+const LANE_HIGH = 20; // px of a lane of one value
+const MOST_VALUE_LANES = 12;
+const NAME_WIDE = 34; // characters of a lane's name
+const LEGEND = "○ what the first entry expects, ● the value at a recompile";
+
+/**
+ * The plot of a guard's values, with the same as text for screen readers.
+ * @param {{found: FunctionDocument, guard: GuardDocument, start: number}} props `start` in Unix ms
+ */
+function ValuePlot({ found, guard, start }) {
+  const numbers = guard.values.map(([, number]) => number).filter((number) => number !== null);
+  const isNumeric = numbers.length === guard.values.length;
+  const scale = isNumeric ? makeNumberScale(numbers) : makeLaneScale(guard);
+  const height = TOP + scale.high + FOOT;
+  const last = Math.max(found.rows.length, 1);
+  /** @param {number} step */
+  const x = (step) => scale.gutter + GAP + (step / last) * (WIDTH - scale.gutter - 2 * GAP);
+  const spoken = guard.points.slice(0, 40).map(([, value]) => guard.values[value][0]).join(", then ");
+  const trace = guard.points.map(([step, value]) => `${x(step)},${TOP + scale.y(value)}`).join(" ");
+  return html`
+    <div class="cdiag-plot-frame">
+      <svg viewBox=${`0 0 ${WIDTH} ${height}`} class="cdiag-plot" role="img" aria-label=${`values of ${guard.name}: ${spoken}`}>
+        ${scale.rules.map(({ y, text }) => html`
+          <line class="cdiag-rule" x1=${scale.gutter} x2=${WIDTH} y1=${TOP + y} y2=${TOP + y} />
+          <text class="cdiag-plot-text" x=${scale.gutter - 8} y=${TOP + y + 4} text-anchor="end">${text}</text>`)}
+        ${listSteps(found).map(({ step, text }) => html`
+          <text class="cdiag-plot-text" x=${x(step)} y=${height - 6} text-anchor="middle">${text}</text>`)}
+        ${isNumeric && html`<polyline class="cdiag-trace" points=${trace} />`}
+        ${guard.points.map(([step, value, came]) => html`
+          <circle class=${came ? "cdiag-point" : "cdiag-point is-need"} cx=${x(step)} cy=${TOP + scale.y(value)} r="4">
+            <title>${describePoint(found, guard, step, value, start)}</title>
+          </circle>`)}
+      </svg>
+      <p class="cdiag-dim">${LEGEND}</p>
+    </div>`;
+}
+
+/**
+ * @param {number[]} numbers
+ * @returns {Scale}
+ */
+function makeNumberScale(numbers) {
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  /** @param {number} number */
+  const y = (number) => HIGH - ((number - low) / (high - low || 1)) * HIGH;
+  const ticks = low === high ? [low] : findTicks(low, high);
+  const rules = ticks.map((tick) => ({ y: y(tick), text: formatNumber(tick) }));
+  const gutter = Math.max(40, 14 + 7 * Math.max(...rules.map(({ text }) => text.length)));
+  return { high: HIGH, gutter, rules, y: (value) => y(numbers[value]) };
+}
+
+/**
+ * Round numbers between low and high, with both of them, that are not too close to each other.
+ * @param {number} low
+ * @param {number} high
+ */
+function findTicks(low, high) {
+  const size = 10 ** Math.floor(Math.log10((high - low) / 3));
+  const step = [1, 2, 5].map((n) => n * size).find((n) => (high - low) / n <= 4) ?? 10 * size;
+  const round = [];
+  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) round.push(Number(tick.toPrecision(12)));
+  const apart = (high - low) / 7;
+  return [low, ...round.filter((tick) => tick - low > apart && high - tick > apart), high];
+}
+
+/**
+ * @param {GuardDocument} guard
+ * @returns {Scale}
+ */
+function makeLaneScale(guard) {
+  const names = guard.values.map(([text]) => oneLine(text, NAME_WIDE));
+  const shown = names.slice(0, MOST_VALUE_LANES);
+  if (names.length > shown.length) shown.push(formatAmount(names.length - shown.length, "other value"));
+  /** @param {number} value */
+  const y = (value) => Math.min(value, shown.length - 1) * LANE_HIGH + LANE_HIGH / 2;
+  const gutter = Math.min(300, 20 + 6.8 * Math.max(...shown.map((text) => text.length)));
+  return { high: shown.length * LANE_HIGH, gutter, rules: shown.map((text, i) => ({ y: y(i), text })), y };
+}
+
+/** @param {FunctionDocument} found */
+function listSteps(found) {
+  const every = Math.ceil(found.rows.length / 14) || 1;
+  const steps = found.rows.map((row, i) => ({ step: i + 1, text: row.compile_id ?? MISSING }));
+  return [{ step: 0, text: "first" }, ...steps.filter(({ step }) => step % every === 0)];
+}
+
+/**
+ * @param {FunctionDocument} found
+ * @param {GuardDocument} guard
+ * @param {number} step
+ * @param {number} value
+ * @param {number} start
+ */
+function describePoint(found, guard, step, value, start) {
+  const row = found.rows[step - 1];
+  const when = row ? `${row.compile_id ?? ""} at ${formatSeconds((row.time - start) / 1e3)}` : "the first entry";
+  return `${when}: ${oneLine(guard.values[value][0], 300)}`;
 }

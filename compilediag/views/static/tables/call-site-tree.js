@@ -5,7 +5,7 @@ import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, 
 import { html } from "../core/view.js";
 import { useMemo, useState } from "../vendor/hooks.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
-/** @import { Filter } from "../dashboard/filter.js" */
+/** @import { Filter } from "./filter.js" */
 
 /** @typedef {{frames: Frame[], table: Table<any>, row: Cells, seconds: number}} StackEnd a row, and the stack that it ends */
 /** @typedef {{frame: Frame | null, branches: Map<string, TreeNode>, ends: StackEnd[], count: number, seconds: number}} TreeNode */
@@ -75,7 +75,7 @@ function buildTree(ends) {
  */
 function findEnds(table, positions, filter, stacks, showsHost) {
   const passed = new Set(positions);
-  const searches = filter.terms.length > 0 && filter.evidence === null;
+  const searches = filter.terms.length > 0 && filter.picked === null;
   /** @type {StackEnd[]} */
   const ends = [];
   let hostFrames = 0; // outermost frames that are left out, at most, of one stack
@@ -95,14 +95,15 @@ function findEnds(table, positions, filter, stacks, showsHost) {
 /**
  * `positions` of the compiles that passed the filter. It is made again only if what it shows has changed.
  * @param {{
- *   store: Store, stacks: CallStacks, positions: number[], filter: Filter, note: string | null, openId: number | null,
+ *   stacks: CallStacks, positions: number[], filter: Filter, note: string | null, openId: number | null,
  *   onOpen: (table: Table<any>, row: Cells) => void
  * }} props `onOpen` runs on a click on a compile
  */
-export function CallSites({ store, stacks, positions, filter, note, openId, onOpen }) {
+export function CallSites({ stacks, positions, filter, note, openId, onOpen }) {
+  const { store } = filter;
   const [showsHost, setShowsHost] = useState(false);
   const tables = ["compiles", "artifacts", "stacks"].map((name) => store.table(name));
-  const search = [positions.length, filter.terms.join(" "), filter.evidence?.label];
+  const search = [positions.length, filter.terms.join(" "), filter.picked?.label];
   const { compiles, others } = useMemo(() => ({
     compiles: findEnds(tables[0], positions, filter, stacks, showsHost),
     others: findEnds(tables[1], filter.isActive ? [] : tables[1].rows.keys(), filter, stacks, showsHost),

@@ -1,6 +1,8 @@
-// The columns that tabs share, and how a cell is written and sorted.
-import { formatFunction, formatPlace, formatSeconds, formatValue, isNumeric, MISSING, oneLine } from "../core/format.js";
-import { readChange, writeChange } from "../core/recompiles.js";
+// The columns that tabs share, how a cell is written, and columns as wide as what is in them.
+import { readChange, writeChange } from "../core/compiles.js";
+import {
+  formatFunction, formatPlace, formatSeconds, formatValue, isNumeric, MISSING, oneLine,
+} from "../core/format.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
@@ -31,8 +33,8 @@ export const WHAT_CHANGED = { label: "what changed", text: (get) => readChange(g
 /** @type {TabColumn} how it changed, and how much else did */
 export const HOW = {
   label: "change",
-  text(get, { row, recompiles }) {
-    const others = recompiles.listOthers(row).length;
+  text(get, { row, compiles }) {
+    const others = compiles.listOthers(row).length;
     return [readChange(get).change, others && `+ ${others} more`].filter(Boolean).join(" ") || null;
   },
   isCode: true,
@@ -41,7 +43,7 @@ export const HOW = {
 /** @type {TabColumn} the steps of the plan that remove a recompile */
 export const STEP = {
   label: "step",
-  text: (_, { row, recompiles }) => recompiles.listSteps(row[0]).join(" ") || null,
+  text: (_, { row, compiles }) => compiles.listSteps(row[0]).join(" ") || null,
   look: "steps",
   from: 620,
 };
@@ -115,15 +117,78 @@ export function writeCell(column, table, context) {
  * What the cells of a row are written with.
  * @param {Table<any>} table
  * @param {Cells} row
- * @param {Recompiles} recompiles
+ * @param {Compiles} compiles
  * @returns {CellContext}
  */
-export function makeContext(table, row, recompiles) {
-  const { groups } = recompiles;
-  return { row, owner: groups.functionOf(groups.keyOf(table, row)), start: groups.start, recompiles };
+export function makeContext(table, row, compiles) {
+  return { row, owner: compiles.functionOf(compiles.keyOf(table, row)), start: compiles.start, compiles };
 }
 
 /** @param {TabColumn} column */
 export function classOf(column) {
   return column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "";
+}
+
+const PADDING = 18; // px, of a cell
+const [LEAST, LEAST_TEXT, MOST] = [44, 96, 560]; // px
+const BAR = 72; // px, of a bar beside a number
+export const WITH_BARS = 820; // px, of a table: a narrower one has no bars
+const UI_FONT = '13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const CODE_FONT = '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
+
+/** @type {CanvasRenderingContext2D | null | undefined} */
+let context;
+
+/**
+ * The width of a text, in px.
+ * @param {string} text
+ * @param {string} font
+ */
+function measure(text, font) {
+  context ??= document.createElement("canvas").getContext("2d");
+  if (!context) return text.length * 7.3;
+  context.font = font;
+  return context.measureText(text).width;
+}
+
+/**
+ * The widths of columns in px. Numbers get what they need. Texts share what is left over; where too little is left, the
+ * longest are cut first, and the table scrolls when none can be cut any more.
+ * @param {TabColumn[]} columns
+ * @param {string[]} heads
+ * @param {string[][]} rows texts of some rows
+ * @param {number} available px
+ */
+export function fitColumns(columns, heads, rows, available) {
+  const widths = columns.map((column, i) => {
+    const font = column.isCode ? CODE_FONT : UI_FONT;
+    const longest = Math.max(measure(`${heads[i]} ▼`, UI_FONT), ...rows.map((texts) => measure(texts[i], font)));
+    const bar = column.look === "bar" && available >= WITH_BARS ? BAR : 0;
+    return Math.min(MOST, Math.max(LEAST, Math.ceil(longest) + PADDING)) + bar;
+  });
+  const texts = columns.flatMap((column, i) => (isNumeric(column.type) || column.type === "time" ? [] : [i]));
+  shrink(widths, texts, available);
+  const left = available - widths.reduce((sum, width) => sum + width, 0);
+  if (left > 0 && texts.length) texts.forEach((i) => (widths[i] += Math.floor(left / texts.length)));
+  else if (left > 0) widths[0] += left;
+  return widths;
+}
+
+/**
+ * Cuts the widest of `texts` down until everything fits, or all of them are narrow.
+ * @param {number[]} widths changed in place
+ * @param {number[]} texts
+ * @param {number} available
+ */
+function shrink(widths, texts, available) {
+  let excess = widths.reduce((sum, width) => sum + width, 0) - available;
+  while (excess > 0) {
+    const wide = texts.filter((i) => widths[i] > LEAST_TEXT).sort((a, b) => widths[b] - widths[a]);
+    if (!wide.length) return;
+    const next = Math.max(LEAST_TEXT, ...wide.map((i) => widths[i]).filter((width) => width < widths[wide[0]]));
+    const same = wide.filter((i) => widths[i] === widths[wide[0]]);
+    const cut = Math.min(Math.ceil(excess / same.length), widths[wide[0]] - next);
+    for (const i of same) widths[i] -= cut;
+    excess -= cut * same.length;
+  }
 }

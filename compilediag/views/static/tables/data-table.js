@@ -5,8 +5,7 @@ import { explain } from "../core/glossary.js";
 import { Inputs } from "../core/inputs.js";
 import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { draw, html } from "../core/view.js";
-import { fitColumns, WITH_BARS } from "./column-widths.js";
-import { classOf, listColumns, makeContext, readLine, tabName, writeCell } from "./columns.js";
+import { classOf, fitColumns, listColumns, makeContext, readLine, tabName, WITH_BARS, writeCell } from "./columns.js";
 /** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
@@ -37,15 +36,15 @@ function sortPositions(positions, keys, direction) {
 
 export class DataTable {
   /**
-   * @param {Recompiles} recompiles
+   * @param {Compiles} compiles
    * @param {Tab} tab the tab that is shown first
-   * @param {Table} table
    * @param {(table: Table, row: Cells) => void} onOpen runs on a click or Enter
    */
-  constructor(recompiles, tab, table, onOpen) {
-    this.recompiles = recompiles;
+  constructor(compiles, tab, onOpen) {
+    this.compiles = compiles;
     this.tab = tab;
-    this.table = table;
+    /** @type {Table} */
+    this.table = compiles.store.table(tab.table);
     this.onOpen = onOpen;
     this.isShown = false;
     /** @type {Map<string, Sort>} name of a tab -> how it is sorted */
@@ -87,11 +86,11 @@ export class DataTable {
   /**
    * Shows the rows of a tab that passed the filter, and says why there are none, or what they leave out.
    * @param {Tab} tab
-   * @param {Table} table
    * @param {number[]} passed
    * @param {{note: string | null, isWarning: boolean}} said
    */
-  show(tab, table, passed, { note, isWarning }) {
+  show(tab, passed, { note, isWarning }) {
+    const table = this.compiles.store.table(tab.table);
     setText(this.note, note ?? "");
     setShown(this.note, note !== null);
     this.note.classList.toggle("is-warning", isWarning);
@@ -147,7 +146,7 @@ export class DataTable {
     const { rows } = this.table;
     const every = Math.max(1, Math.floor(rows.length / SAMPLE));
     const texts = rows.filter((_, i) => i % every === 0).map((row) => {
-      const context = makeContext(this.table, row, this.recompiles);
+      const context = makeContext(this.table, row, this.compiles);
       return this.columns.map((column) => writeCell(column, this.table, context));
     });
     const available = this.scroller.clientWidth || 1000;
@@ -196,7 +195,7 @@ export class DataTable {
     /** @type {(row: Cells) => Key} */
     const keyOf = (row) => {
       if (sortBy || !text) return this.table.get(row, sortBy ?? name);
-      return text(this.table.reader(row), makeContext(this.table, row, this.recompiles));
+      return text(this.table.reader(row), makeContext(this.table, row, this.compiles));
     };
     const keys = this.passed.map((i) => keyOf(rows[i]));
     this.order = sortPositions(this.passed, keys, direction);
@@ -258,9 +257,9 @@ export class DataTable {
    */
   paintRow(index, id) {
     const row = this.table.rows[this.order[index]];
-    const context = makeContext(this.table, row, this.recompiles);
+    const context = makeContext(this.table, row, this.compiles);
     const element = this.elements.get(id) ?? this.makeRow(id);
-    if (element.inputs.haveChanged(row, context.owner?.lane, context.start, this.recompiles.inputs.last, hasCells(this.node))) {
+    if (element.inputs.haveChanged(row, context.owner?.lane, context.start, this.compiles.inputs.last, hasCells(this.node))) {
       draw(element.node, html`${this.columns.map((column) => this.drawCell(column, context))}`);
     }
     const { node } = element;

@@ -1,8 +1,8 @@
 // What is printed: the tables that the reader chooses, with all of their rows; plan, findings and timeline are always.
 import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { html } from "../core/view.js";
-import { useLayoutEffect, useRef } from "../vendor/hooks.js";
 import { classOf, listColumns, makeContext, tabName, writeCell } from "./columns.js";
+import { useLayoutEffect, useRef } from "../vendor/hooks.js";
 /** @import { Tab } from "./tab-types" */
 
 const MOST_ROWS = 1000; // of one table
@@ -42,17 +42,17 @@ export function PrintDialog({ tabs, chosen, onChoose, onClose }) {
 
 /**
  * A table with all of its rows; the table on the screen has only those in view.
- * @param {{store: Store, recompiles: Recompiles, tab: Tab, positions: number[]}} props
+ * @param {{compiles: Compiles, tab: Tab, positions: number[]}} props
  */
-export function PrintedTable({ store, recompiles, tab, positions }) {
-  const table = store.table(tab.table);
+export function PrintedTable({ compiles, tab, positions }) {
+  const table = compiles.store.table(tab.table);
   const columns = listColumns(tab, table, PAPER_WIDTH);
   const rest = positions.length - MOST_ROWS;
   return html`<h2>${tab.label}</h2>
     <table>
       <thead><tr>${columns.map((column) => html`<th class=${isNumeric(column.type) ? "is-number" : ""}>${column.label}</th>`)}</tr></thead>
       <tbody>${positions.slice(0, MOST_ROWS).map((position) => {
-        const context = makeContext(table, table.rows[position], recompiles);
+        const context = makeContext(table, table.rows[position], compiles);
         return html`<tr>${columns.map((column) => html`<td class=${classOf(column)}>${writeCell(column, table, context)}</td>`)}</tr>`;
       })}</tbody>
     </table>

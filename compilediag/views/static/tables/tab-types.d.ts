@@ -1,5 +1,5 @@
 // The types of the tabs: a table of rows, or a panel of a plug-in, with its columns.
-import type { CompiledFunction } from "../core/compile-groups.js";
+import type { CompiledFunction } from "../core/compiles.js";
 
 /** What a cell is written with besides its row. */
 export interface CellContext {
@@ -8,7 +8,7 @@ export interface CellContext {
   owner: CompiledFunction | null;
   /** Unix ms of the start, which times are since. */
   start: number;
-  recompiles: Recompiles;
+  compiles: Compiles;
 }
 
 /** How a column looks. */

@@ -1,12 +1,12 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
 import { whenKnown } from "../core/blocks.js";
+import { writeChange } from "../core/compiles.js";
 import {
-  formatAmount, formatCode, formatCount, formatOutcome, formatPlace, formatRange, formatShare, formatSizes, formatTimes,
+  formatAmount, formatCode, formatCount, formatOutcome, formatPlace, formatRange, formatShare, formatSizes,
+  formatTimes,
 } from "../core/format.js";
-import { writeChange } from "../core/recompiles.js";
 import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED } from "./columns.js";
-import { panelTabs } from "./panel-tabs.js";
-/** @import { Tab, WrittenTab } from "./tab-types" */
+/** @import { Tab, TabColumn, WrittenTab } from "./tab-types" */
 
 /**
  * A tab whose columns are columns of its table.
@@ -329,4 +329,31 @@ export const SEARCHED = ["cache_lookups", "autotune", "cudagraphs", ...new Set(T
  */
 export function allTabs(store) {
   return [...TABS, ...panelTabs(store)];
+}
+
+/** @type {WeakMap<Panel, Tab>} panel -> its tab, the same while the panel is */
+const known = new WeakMap();
+
+/**
+ * @param {Panel} panel
+ * @returns {Tab}
+ */
+function makePanelTab(panel) {
+  /** @type {TabColumn[]} */
+  const columns = panel.columns.map((label, i) => ({ label, name: `c${i + 1}`, from: panel.from?.[i] }));
+  if (!columns.length) columns.push({ label: "", name: "c0" });
+  const sort = panel.sort ?? [columns[0].label, 1];
+  return { table: panel.name, label: panel.label, empty: panel.note ?? "nothing so far", note: panel.note, sort, columns };
+}
+
+/**
+ * One tab per panel.
+ * @param {Store} store
+ */
+export function panelTabs(store) {
+  return store.panels.map((panel) => {
+    const tab = known.get(panel) ?? makePanelTab(panel);
+    known.set(panel, tab);
+    return tab;
+  });
 }

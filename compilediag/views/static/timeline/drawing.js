@@ -1,10 +1,10 @@
-// Draws the lanes of the timeline on a canvas: names, compiles with their phases, and what changed at each recompile.
+// Draws the lanes of the timeline on a canvas: names, compiles with their phases, signs, and what changed at each recompile.
+import { joinChange, readChange } from "../core/compiles.js";
+import { make } from "../core/dom.js";
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
 import { findCellNumber } from "../core/notebook-cell.js";
-import { joinChange, readChange } from "../core/recompiles.js";
 import { AXIS, drawAxis, drawGrid, drawWarmupEnd, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
-import { drawCross, drawMarks } from "./marks.js";
 import { PHASE_KINDS } from "./phases.js";
 import { nameCompile } from "./words.js";
 /** @import { CompileBar, Lane } from "./lanes.js" */
@@ -39,8 +39,7 @@ import { nameCompile } from "./words.js";
  * @property {number | null} warmup Unix ms of the end of the warm-up
  * @property {number | null} selected event id of a compile
  * @property {CompileBar | null} current the compile that the arrow keys have reached
- * @property {Recompiles} recompiles
- * @property {Table<"compiles">} compiles
+ * @property {Compiles} compiles
  * @property {boolean} hasLinks the places of cells lead to them
  */
 /**
@@ -391,11 +390,11 @@ function drawFlags(frame, groups, y) {
  * @param {Frame} frame
  * @param {Group} group
  */
-function describeAgain({ recompiles }, { bars: all, x, end }) {
+function describeAgain({ compiles }, { bars: all, x, end }) {
   const bars = all.filter((bar) => !bar.isBackward);
   if (!bars.length) return [`${AGAIN} its backward`, AGAIN];
-  const rows = [bars[0], bars[bars.length - 1]].map(({ key }) => recompiles.find(key)?.row ?? null);
-  const [first, last] = rows.map((row) => row && recompiles.table.reader(row));
+  const rows = [bars[0], bars[bars.length - 1]].map(({ key }) => compiles.findRecompile(key)?.row ?? null);
+  const [first, last] = rows.map((row) => row && compiles.recompiles.reader(row));
   if (!first || !last) return [AGAIN];
   const change = readChange(first);
   if (bars.length === 1) return [`${AGAIN} ${joinChange(change)}`, `${AGAIN} ${change.change ?? change.what}`, AGAIN];
@@ -412,7 +411,7 @@ function describeAgain({ recompiles }, { bars: all, x, end }) {
  */
 function describeFirst({ compiles }, { bars }) {
   if (bars.length > 1) return bars.length < MANY ? `${bars.length}×` : formatAmount(bars.length, "compile");
-  return bars[0].row ? nameCompile(compiles.reader(bars[0].row)) : "compiling";
+  return bars[0].row ? nameCompile(compiles.store.table("compiles").reader(bars[0].row)) : "compiling";
 }
 
 /**
@@ -483,4 +482,112 @@ function fitText(context, text, width, keepsEnd = false) {
     else high = middle - 1;
   }
   return low > 1 ? cut(low) : "";
+}
+
+/** @typedef {[dx: number, dy: number][]} Outline corners, in units of the mark's size */
+/** @type {Outline} */
+const DIAMOND = [[0, -1], [1, 0], [0, 1], [-1, 0]];
+/** @type {Outline} */
+const TRIANGLE = [[0, -1], [1, 1], [-1, 1]];
+const APART = 2; // px: of marks of one shape that are closer, one is drawn
+
+/** @type {Record<string, {outline: Outline, size: number, face: string, edge: string}>} a negative size is upside down */
+const MARKS = {
+  hit: { outline: DIAMOND, size: 4, face: "good", edge: "surface" },
+  miss: { outline: DIAMOND, size: 4, face: "surface", edge: "muted" },
+  capture: { outline: TRIANGLE, size: 4, face: "accent", edge: "surface" },
+  recapture: { outline: TRIANGLE, size: 4, face: "re", edge: "surface" },
+  skip: { outline: TRIANGLE, size: -4, face: "surface", edge: "bad" },
+};
+
+/**
+ * Draws a hit as a full diamond, a miss as an empty one, a capture as a full triangle, a skip as an empty one upside
+ * down, a graph break as a cross.
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
+function drawMarks(frame, lane, y) {
+  const { context, range } = frame;
+  /** @type {Map<string, number>} shape -> x of the last one */
+  const last = new Map();
+  for (const mark of lane.marks) {
+    if (mark.at < range.from || mark.at > range.to) continue;
+    const x = toX(frame, mark.at);
+    const isLit = frame.lit === null || frame.lit.has(mark.key);
+    const name = isLit ? mark.shape : `${mark.shape} dim`;
+    if (Math.abs(x - (last.get(name) ?? -Infinity)) < APART) continue;
+    last.set(name, x);
+    context.globalAlpha = isLit ? 1 : 0.2;
+    drawMark(frame, mark.shape, x, y);
+  }
+  context.globalAlpha = 1;
+}
+
+/**
+ * @param {Frame} frame
+ * @param {string} shape
+ * @param {number} x
+ * @param {number} y
+ */
+function drawMark({ context, palette }, shape, x, y) {
+  if (shape === "break") return drawCross(context, x, y, 3, palette.bad);
+  const sign = MARKS[shape];
+  if (sign === undefined) return; // A sign that this page does not know must not stop the timeline.
+  const { outline, size, face, edge } = sign;
+  context.beginPath();
+  for (const [dx, dy] of outline) context.lineTo(x + dx * Math.abs(size), y + dy * size);
+  context.closePath();
+  context.fillStyle = palette[face];
+  context.strokeStyle = palette[edge];
+  context.fill();
+  context.stroke();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {string} color
+ */
+function drawCross(context, x, y, size, color) {
+  context.strokeStyle = color;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x - size, y - size);
+  context.lineTo(x + size, y + size);
+  context.moveTo(x + size, y - size);
+  context.lineTo(x - size, y + size);
+  context.stroke();
+  context.lineWidth = 1;
+}
+
+const WIDTH = 820; // px
+const PIECE = 16; // lanes
+const MANY_LANES = 100; // beyond, the pieces have a lower resolution, because memory is limited
+
+/**
+ * Draws all lanes; the view of `frame` gives the time, its sizes are not used.
+ * @param {Omit<Frame, "context" | "width" | "height" | "layout" | "gutter" | "scroll">} frame
+ * @param {Lane[]} lanes
+ */
+export function drawForPrint(frame, lanes) {
+  const ratio = lanes.length > MANY_LANES ? 1 : 2;
+  const layout = makeLayout(WIDTH, lanes.some((lane) => lane.bars.some((bar) => bar.isRecompile)), false);
+  const pieces = [];
+  for (let first = 0; first < lanes.length; first += PIECE) {
+    const some = lanes.slice(first, first + PIECE);
+    const height = layout.axis + some.length * layout.lane;
+    const canvas = make("canvas", "");
+    const context = sizeCanvas(canvas, WIDTH, height, ratio);
+    canvas.removeAttribute("style"); // as wide as the page of paper
+    if (!context) continue;
+    drawTimeline({ ...frame, context, width: WIDTH, height, layout, gutter: layout.gutter, scroll: 0 }, some);
+    context.globalCompositeOperation = "destination-over"; // under what is drawn
+    context.fillStyle = frame.palette.surface;
+    context.fillRect(0, 0, WIDTH, height);
+    pieces.push(canvas);
+  }
+  return pieces;
 }

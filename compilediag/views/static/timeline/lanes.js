@@ -1,9 +1,9 @@
 // What the timeline draws: a lane per function, made from the tables. No element is touched here.
+import { describeFunction } from "../core/compiles.js";
 import { lookUp } from "../core/format.js";
-import { describeFunction } from "../core/compile-groups.js";
 import { Inputs } from "../core/inputs.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
-/** @import { CompiledFunction } from "../core/compile-groups.js" */
+/** @import { CompiledFunction } from "../core/compiles.js" */
 /** @import { Range } from "./ranges.js" */
 
 /**
@@ -51,15 +51,10 @@ const UNCOMPILED = 0.15; // of the time before, where a function runs uncompiled
 export const KINDS = Object.keys(PHASE_KINDS);
 
 export class TimelineLanes {
-  /**
-   * @param {Store} store
-   * @param {CompileGroups} groups
-   * @param {Recompiles} recompiles
-   */
-  constructor(store, groups, recompiles) {
-    this.store = store;
-    this.groups = groups;
-    this.recompiles = recompiles;
+  /** @param {Compiles} compiles */
+  constructor(compiles) {
+    this.compiles = compiles;
+    this.store = compiles.store;
     this.inputs = new Inputs();
     /** @type {Lane[]} */
     this.list = [];
@@ -142,10 +137,10 @@ export class TimelineLanes {
     for (const row of table.rows) {
       const get = table.reader(row);
       const lane = this.laneOf(describeFunction(get("function"), get("file"), get("line")));
-      const [start, key] = [get("time"), this.groups.keyOf(table, row)];
+      const [start, key] = [get("time"), this.compiles.keyOf(table, row)];
       const end = start + (get("duration_s") ?? 0) * 1e3;
       const [isFailed, isBackward] = [get("outcome") === "failed", get("trigger") === "lazy_backward"];
-      const isRecompile = get("is_recompile") === true || (isBackward && this.recompiles.find(key) !== null);
+      const isRecompile = get("is_recompile") === true || (isBackward && this.compiles.findRecompile(key) !== null);
       lane.bars.push({ start, end, row, flight: null, key, isRecompile, isBackward, isFailed, lane });
       if (get("limit") !== null) lane.uncompiled ??= end;
       if (isRecompile) this.signs.add("recompile");
@@ -161,7 +156,7 @@ export class TimelineLanes {
     for (const flight of flights) {
       const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line));
       const key = flight.compile_key;
-      const [start, isRecompile] = [flight.started_ms, this.recompiles.find(key) !== null];
+      const [start, isRecompile] = [flight.started_ms, this.compiles.findRecompile(key) !== null];
       const isBackward = flight.trigger === "lazy_backward";
       lane.bars.push({ start, end: Infinity, row: null, flight, key, isRecompile, isBackward, isFailed: false, lane });
       lane.isFlying = true;
@@ -176,7 +171,7 @@ export class TimelineLanes {
     const times = new Float64Array(KINDS.length); // ms
     for (const row of table.rows) {
       const get = table.reader(row);
-      const key = this.groups.keyOf(table, row);
+      const key = this.compiles.keyOf(table, row);
       const lane = this.byCompile.get(key ?? "");
       const [start, seconds, kind] = [get("time"), get("duration_s"), phaseKind(get("name") ?? "")];
       if (!lane || seconds === null || kind === null) continue; // it belongs to the phase that contains it
@@ -212,7 +207,7 @@ export class TimelineLanes {
    * @param {number | null} saved s
    */
   addMark(table, row, shape, label, saved) {
-    const key = this.groups.keyOf(table, row);
+    const key = this.compiles.keyOf(table, row);
     if (!shape) return;
     const get = table.reader(row);
     // An event outside any compile, such as a capture, is in the lane of its function, if that was compiled.

@@ -1,15 +1,111 @@
-// What the timeline shows at this moment: which lanes, which stretch of time, and what is at a point. No element is
-// touched here; the state of a person's view is in timeline-state.js, the arithmetic of ranges in timeline-view.js.
+// What the timeline shows at this moment: how a person has set it, which lanes, which stretch of time, what is at a point or
+// in the direction of a key. No element is touched here.
 import { Inputs } from "../core/inputs.js";
+import { SessionMemory } from "../core/memory.js";
 import { toX } from "./axis.js";
 import { makeLayout } from "./drawing.js";
 import { putLitFirst } from "./lanes.js";
-import { TimelineState } from "./state.js";
 import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./ranges.js";
 /** @import { Frame, Layout } from "./drawing.js" */
 /** @import { Point } from "./input.js" */
 /** @import { CompileBar, Lane, Mark, TimelineLanes } from "./lanes.js" */
 /** @import { Range } from "./ranges.js" */
+
+const LONGEST_HISTORY = 50;
+const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
+
+class TimelineState {
+  constructor() {
+    /** @type {Range | null} Unix ms; null shows everything */
+    this.zoom = null;
+    /** @type {(Range | null)[]} earlier zooms, the last one at the end */
+    this.history = [];
+    this.isFolded = false; // idle stretches
+    this.isOpen = false; // the lanes beyond the costliest
+    this.hasTable = false;
+    this.hasKeys = false; // not remembered
+    this.memory = new SessionMemory("timeline");
+  }
+
+  /**
+   * Takes over what was remembered, once the session is known, or is another one.
+   * @param {Partial<Meta>} meta
+   */
+  restore(meta) {
+    const isOther = this.memory.name !== null;
+    const found = this.memory.restore(meta);
+    if (!found) return;
+    if (isOther) Object.assign(this, { zoom: null, history: [] });
+    if (found.zoom?.from < found.zoom?.to) this.zoom = found.zoom;
+    for (const key of SWITCHES) this[key] = found[key] === true;
+  }
+
+  save() {
+    const { zoom, isFolded, isOpen, hasTable } = this;
+    this.memory.save({ zoom, isFolded, isOpen, hasTable });
+  }
+
+  /** Notes the current zoom, to which `goBack` returns. */
+  noteStep() {
+    this.history.push(this.zoom);
+    if (this.history.length > LONGEST_HISTORY) this.history.shift();
+  }
+
+  /** Returns to an earlier zoom that differs; false if there is none. */
+  goBack() {
+    while (this.history.length) {
+      const before = this.history.pop() ?? null;
+      if (before?.from === this.zoom?.from && before?.to === this.zoom?.to) continue;
+      this.zoom = before;
+      return true;
+    }
+    return false;
+  }
+}
+
+/**
+ * The compile that a key leads to; null if there is none in that direction.
+ * @param {Lane[]} lanes in their order on the screen
+ * @param {CompileBar | null} current
+ * @param {string} key
+ * @param {Range} range Unix ms in view, where the way begins
+ * @returns {CompileBar | null}
+ */
+export function findNext(lanes, current, key, range) {
+  if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
+  const inView = lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= range.from && start <= range.to);
+  if (!current) return inView ?? findEnd(lanes, false);
+  const { lane } = current;
+  const position = lane.bars.indexOf(current);
+  if (key === "ArrowLeft") return lane.bars[position - 1] ?? null;
+  if (key === "ArrowRight") return lane.bars[position + 1] ?? null;
+  return findNearest(lanes, current, key === "ArrowUp" ? -1 : 1);
+}
+
+/**
+ * The compile nearest in time in the next lane that has any.
+ * @param {Lane[]} lanes
+ * @param {CompileBar} current
+ * @param {number} step
+ */
+function findNearest(lanes, current, step) {
+  /** @param {CompileBar} bar */
+  const distance = (bar) => Math.abs(bar.start - current.start);
+  for (let i = lanes.indexOf(current.lane) + step; lanes[i]; i += step) {
+    const { bars } = lanes[i];
+    if (bars.length) return bars.reduce((best, bar) => (distance(bar) < distance(best) ? bar : best));
+  }
+  return null;
+}
+
+/**
+ * @param {Lane[]} lanes
+ * @param {boolean} isLast
+ */
+function findEnd(lanes, isLast) {
+  const ends = lanes.flatMap(({ bars }) => (isLast ? bars.slice(-1) : bars.slice(0, 1)));
+  return ends.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start))[0] ?? null;
+}
 
 /** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit" | "warmup">} View */
 /** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean, isPlace?: boolean}} Hit */
@@ -22,13 +118,10 @@ const ROUND_S = [5, 10, 15, 30, 60, 90, 120, 180, 300, 600, 900, 1200, 1800, 270
 const LONG_MS = 1800e3;
 
 export class TimelineModel {
-  /**
-   * @param {Store} store
-   * @param {TimelineLanes} lanes
-   */
-  constructor(store, lanes) {
-    this.store = store;
+  /** @param {TimelineLanes} lanes */
+  constructor(lanes) {
     this.lanes = lanes;
+    this.store = lanes.store;
     this.state = new TimelineState();
     this.width = 0;
     /** @type {Layout} */
@@ -187,6 +280,6 @@ export class TimelineModel {
  * The next round time, so that bars keep their place until it is reached.
  * @param {number} ms
  */
-export function roundUp(ms) {
+function roundUp(ms) {
   return (ROUND_S.find((seconds) => seconds * 1e3 >= ms) ?? Math.ceil(ms / LONG_MS) * (LONG_MS / 1e3)) * 1e3;
 }

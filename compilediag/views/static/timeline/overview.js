@@ -5,8 +5,8 @@ import { make, setShown } from "../core/dom.js";
 import { Inputs } from "../core/inputs.js";
 import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { clampRange, moveRange } from "./ranges.js";
-/** @import { TimelineLanes } from "./lanes.js" */
 /** @import { Frame } from "./drawing.js" */
+/** @import { TimelineLanes } from "./lanes.js" */
 /** @import { Range } from "./ranges.js" */
 
 /** @typedef {Omit<Frame, "context" | "width" | "height" | "scroll" | "layout">} View what is drawn: all of the time */

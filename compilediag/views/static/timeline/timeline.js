@@ -6,18 +6,14 @@ import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { readPalette } from "../core/theme.js";
 import { draw, html } from "../core/view.js";
 import { toX } from "./axis.js";
-import { drawTimeline, sizeCanvas } from "./drawing.js";
-import { Head } from "./head.js";
+import { Head, TimelineTable, Tip } from "./components.js";
+import { drawForPrint, drawTimeline, sizeCanvas } from "./drawing.js";
 import { TimelineInput } from "./input.js";
-import { findNext } from "./keys.js";
-import { TimelineModel } from "./model.js";
+import { findNext, TimelineModel } from "./model.js";
 import { Overview } from "./overview.js";
-import { drawForPrint } from "./print.js";
 import { moveRange, zoomRange } from "./ranges.js";
-import { TimelineTable } from "./table.js";
-import { Tip } from "./tip.js";
+/** @import { Switch } from "./components.js" */
 /** @import { Frame } from "./drawing.js" */
-/** @import { Switch } from "./head.js" */
 /** @import { Point } from "./input.js" */
 /** @import { CompileBar, Lane, TimelineLanes } from "./lanes.js" */
 /** @import { Hit } from "./model.js" */
@@ -36,14 +32,13 @@ last compile, Escape goes back`;
 
 export class Timeline {
   /**
-   * @param {Store} store
    * @param {TimelineLanes} lanes
    * @param {OnPick} onPick runs when a compile is chosen
    */
-  constructor(store, lanes, onPick) {
+  constructor(lanes, onPick) {
     this.lanes = lanes;
     this.onPick = onPick;
-    this.model = new TimelineModel(store, lanes);
+    this.model = new TimelineModel(lanes);
     /** @type {number | null} the frame that will paint */
     this.painting = null;
     /** @type {Point | null} where the pointer rests */
@@ -214,9 +209,7 @@ export class Timeline {
     const { model } = this;
     const { layout, selected } = model;
     const current = this.hasFocus ? model.current : null;
-    const { recompiles, store } = this.lanes;
-    const tables = { recompiles, compiles: store.table("compiles") };
-    return { ...model.view, ...tables, hasLinks: hasCells(this.node), palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
+    return { ...model.view, compiles: this.lanes.compiles, hasLinks: hasCells(this.node), palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
   }
 
   /**

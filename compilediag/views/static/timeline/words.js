@@ -24,15 +24,14 @@ export function nameCompile(get) {
 
 /**
  * The seconds of a compile by kind of phase, without those of the phases inside, the longest first.
- * @param {Store} store
- * @param {CompileGroups} groups
+ * @param {Compiles} compiles
  * @param {string | null} key
  * @param {{start: number, end: number} | null} within Unix ms; null for all of its phases
  * @returns {OwnTime[]}
  */
-export function sumPhases(store, groups, key, within) {
-  const table = store.table("phases");
-  const phases = (key === null ? [] : groups.members("phases", key)).flatMap((row) => {
+export function sumPhases(compiles, key, within) {
+  const table = compiles.store.table("phases");
+  const phases = compiles.members("phases", key).flatMap((row) => {
     const [begin, kind] = [table.get(row, "time"), phaseKind(table.get(row, "name") ?? "")];
     const stop = begin + (table.get(row, "duration_s") ?? 0) * 1e3;
     const isInside = !within || (begin >= within.start - SLACK_MS && stop <= within.end + SLACK_MS);

@@ -3,7 +3,7 @@ import { Dim, drawSome, Facts, joinKnown, Section, whenKnown } from "../core/blo
 import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "../core/format.js";
 import { PageBar } from "../core/page.js";
 import { html } from "../core/view.js";
-import { Artifact } from "../details/artifact-view.js";
+import { Artifact } from "../details/artifacts.js";
 
 const WHAT = "vLLM cuts the graph at the splitting operators and compiles each piece once per size or range of sizes (numbers of tokens)";
 const GRAPH_SIZE = "vLLM marks this size for the capture of a CUDA graph";

@@ -1,10 +1,41 @@
-// The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
-import { useEffect, useRef, useState } from "../vendor/hooks.js";
-import { CodeHighlighter, isCode } from "../core/code-highlight.js";
+// The artifacts of a compile (graphs, guards, generated code) by stage of the compiler; a text is inflated here, and shown
+// a page at a time.
+import { CodeHighlighter, isCode } from "../core/code.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
 import { Link } from "../core/text.js";
 import { html } from "../core/view.js";
+import { useEffect, useRef, useState } from "../vendor/hooks.js";
+
+/** @type {[string, RegExp][]} stage, and what its artifacts are called, in the order of the pipeline */
+const STAGES = [
+  ["Dynamo", /^(?:dynamo_|optimize_ddp|compiled_autograd|torch_dynamo|link: |.*BYTECODE$)/],
+  ["vLLM", /^vllm_/],
+  ["Inductor, on Dynamo's graph", /^(?:before_pre_grad|after_pre_grad|inductor_pre_grad)/],
+  ["AOTAutograd", /^(?:aot_|before_joint|after_joint|aotautograd|torch\._functorch|min_cut|exported_program)/],
+  ["Inductor, on AOTAutograd's graphs", /^(?:before_post_grad|after_post_grad|inductor_post_grad|fx_graph|inductor_input)/],
+  ["Generated code", /^(?:inductor_output_code|inductor_provenance|triton_|cpp_|runtime_wrapper|compiled_f|backward_)/],
+  ["Ranks", /^(?:inductor_collective|inductor_runtime|inductor_tlparse|graph_execution|collective)/],
+];
+const OTHERS = "Other artifacts";
+
+/** @param {string} name */
+function stageOf(name) {
+  const at = STAGES.findIndex(([, pattern]) => pattern.test(name));
+  return at < 0 ? STAGES.length : at;
+}
+
+/**
+ * Groups rows by stage: [heading, rows] of each stage that has any, within a stage in order of time.
+ * @template Row
+ * @param {Row[]} rows
+ * @param {(row: Row) => string} nameOf
+ * @returns {[string, Row[]][]}
+ */
+export function groupByStage(rows, nameOf) {
+  const order = [...Map.groupBy(rows, (row) => stageOf(nameOf(row)))].sort(([a], [b]) => a - b);
+  return order.map(([stage, found]) => [STAGES[stage]?.[0] ?? OTHERS, found]);
+}
 
 const PAGE = 60_000; // characters shown at first and added by "show more"
 const COLORED = 400_000; // characters that are colored; more elements would make the page slow
