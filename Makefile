@@ -75,7 +75,6 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	$(PY) docs/make_api.py > docs/api.md
 	$(PY) docs/make_glossary.py > docs/glossary.md
 	$(PY) docs/make_page_types.py > compilediag/views/static/core/page-types.d.ts
-	$(PY) docs/make_words.py > compilediag/views/static/core/words.js
 	$(PY) docs/make_cookbook.py
 	$(PY) docs/make_outputs.py --write README.md $$(grep -lx '```text' docs/*.md)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict

@@ -1,6 +1,6 @@
 """Words for torch's names of phases and for the codes of the tables, and the glossary, of Python and of the page.
 
-`docs/make_words.py` writes `views/static/core/words.js` from them, `docs/make_glossary.py` the page of the glossary.
+`views/esm.py` gives them to the page, `docs/make_glossary.py` writes the page of the glossary.
 """
 
 from __future__ import annotations

@@ -12,15 +12,20 @@ Anything else that imports or exports is an error. Files of `vendor/` are others
 `import{a as b}from"name"` and `export{a as b}` are read too, and a default export has the file's name. Comments that
 have lines of their own are left out, which keeps reports small; so no text of several lines may hold a line that looks
 like a comment.
+
+The words that the page shares with Python are a module without a file, made of `compilediag/events/words.py`.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..events import words
 
 STATIC = Path(__file__).parent / "static"
 #: The modules that a page starts with.
@@ -39,6 +44,9 @@ STYLES = (
     "ranks/ranks.css",
     "vllm/vllm.css",
 )
+
+#: The module of the words; its types are in `core/words.d.ts`.
+WORDS = "core/words.js"
 
 #: The style sheet of a page that is a file of its own.
 PAGE_STYLE = "core/report.css"
@@ -100,12 +108,26 @@ def _visit(path: str, folder: Path, found: dict[str, Module], above: tuple[str, 
         raise ModuleSyntaxError(f"files import each other: {' > '.join([*above, path])}")
     if path in found:
         return
-    module = parse_module(path, (folder / path).read_text(encoding="utf-8"))
+    text = _write_words() if path == WORDS else (folder / path).read_text(encoding="utf-8")
+    module = parse_module(path, text)
     for imported, names in module.imports:
         _visit(imported, folder, found, (*above, path))
         if missing := set(names) - set(found[imported].exports):
             raise ModuleSyntaxError(f"{path} imports {', '.join(sorted(missing))}, which {imported} does not export")
     found[path] = module
+
+
+def _write_words() -> str:
+    named = {name: words.GLOSSARY[word] for name, word in words.GLOSSARY_NAMES.items()}
+    shared = {
+        "phases": words.PHASES,
+        "patterns": words.PHASE_PATTERNS,
+        "phaseKinds": words.PHASE_KINDS,
+        "phaseNames": words.PHASE_NAMES,
+        "codes": words.CODES,
+        "meanings": {**words.GLOSSARY, **named, **words.GUARD_KIND_MEANINGS},
+    }
+    return f"export const WORDS = {json.dumps(shared, ensure_ascii=False)};\n"
 
 
 def parse_module(path: str, text: str) -> Module:

@@ -123,7 +123,8 @@ def test_the_joined_module_is_valid_javascript(entry, tmp_path):
 
 def test_every_file_is_used():
     used = {module.path for entry in esm.ENTRIES for module in esm.order_modules(entry)} | {*esm.STYLES, esm.PAGE_STYLE}
-    assert {*ALL_FILES, *(path.relative_to(esm.STATIC).as_posix() for path in esm.STATIC.rglob("*.css"))} == used
+    styles = {path.relative_to(esm.STATIC).as_posix() for path in esm.STATIC.rglob("*.css")}
+    assert {*ALL_FILES, esm.WORDS, *styles} == used
 
 
 @pytest.mark.parametrize("path", FILES)

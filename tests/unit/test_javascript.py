@@ -25,11 +25,6 @@ def test_the_types_of_what_a_page_gets_are_those_of_python(python):
     assert written.stdout == (esm.STATIC / "core" / "page-types.d.ts").read_text(), "run make docs: " + written.stderr
 
 
-def test_the_words_of_the_page_are_those_of_python(python):
-    written = python(ROOT / "docs" / "make_words.py")
-    assert written.stdout == (esm.STATIC / "core" / "words.js").read_text(), "run make docs: " + written.stderr
-
-
 def test_only_the_formatter_formats_numbers():
     """Elsewhere toFixed is for coordinates and lengths of the style sheet, not for texts that people read."""
     for path in sorted(esm.STATIC.rglob("*.js")):
