@@ -16,8 +16,6 @@ import { Filter } from "./tables/filter.js";
 import { panelTabs } from "./tables/tabs.js";
 import { TimelineLanes } from "./timeline/lanes.js";
 import { Timeline } from "./timeline/timeline.js";
-/** @import { Target } from "./details/detail-pane.js" */
-/** @import { Tab } from "./tables/tab-types" */
 
 /**
  * @typedef {object} DiffData

@@ -6,7 +6,6 @@ import { Explorer } from "./explorer/explorer.js";
 import { PlanPage } from "./plan/plan-page.js";
 import { RanksPage } from "./ranks/ranks-page.js";
 import { VllmPage } from "./vllm/vllm-page.js";
-/** @import { View } from "./core/page.js" */
 
 /** @type {Record<string, [className: string, label: string, view?: View]>} page -> its class, name, and component */
 const PAGES = {

@@ -5,9 +5,9 @@ import { formatAmount, formatFunction, formatPlace } from "./format.js";
 import { Inputs } from "./inputs.js";
 import { html } from "./view.js";
 
-/** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
-/** @typedef {{label: string, frames: Frame[]}} NamedStack */
-/** @typedef {{folded: string | null, frames: Frame[]}} Run consecutive frames that are shown together; `folded`: what a fold says of them; null if they are shown */
+/** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} StackFrame */
+/** @typedef {{label: string, frames: StackFrame[]}} NamedStack */
+/** @typedef {{folded: string | null, frames: StackFrame[]}} Run consecutive frames that are shown together; `folded`: what a fold says of them; null if they are shown */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
 // What starts a program or runs a cell: notebook kernels, event loops, launchers and test runners.
@@ -21,7 +21,7 @@ const MOST_FRAMES = 1000; // frames of one stack
 
 /**
  * How many of the outermost frames belong to what runs the program, such as a notebook's kernel.
- * @param {Frame[]} frames
+ * @param {StackFrame[]} frames
  */
 export function countHostFrames(frames) {
   const first = frames.findIndex(({ file }) => file !== null && !HOST_FILE.test(file));
@@ -34,9 +34,9 @@ export class CallStacks {
   constructor(store) {
     this.store = store;
     this.inputs = new Inputs();
-    /** @type {Map<string, Frame>} */
+    /** @type {Map<string, StackFrame>} */
     this.frames = new Map();
-    /** @type {Map<string, Frame[]>} key -> the frames of that stack */
+    /** @type {Map<string, StackFrame[]>} key -> the frames of that stack */
     this.known = new Map();
   }
 
@@ -62,7 +62,7 @@ export class CallStacks {
     this.refresh();
     const known = this.known.get(key);
     if (known) return known;
-    /** @type {Frame[]} */
+    /** @type {StackFrame[]} */
     const found = [];
     let frame = this.frames.get(key);
     while (frame && found.length < MOST_FRAMES) {
@@ -76,7 +76,7 @@ export class CallStacks {
 
 /**
  * "model.py:30 forward": one frame, with the line's text if it is known.
- * @param {{frame: Frame}} props
+ * @param {{frame: StackFrame}} props
  */
 export function FrameLine({ frame: { file, line, name, code } }) {
   return html`
@@ -89,7 +89,7 @@ export function FrameLine({ frame: { file, line, name, code } }) {
 
 /**
  * Splits frames into runs: what runs the program, consecutive frames of torch, and each frame of the user alone.
- * @param {Frame[]} frames
+ * @param {StackFrame[]} frames
  * @param {number} [hosts] how many of the outermost frames belong to what runs the program
  */
 function splitRuns(frames, hosts = 0) {
@@ -107,7 +107,7 @@ function splitRuns(frames, hosts = 0) {
 /**
  * Frames, the outermost first; those that are not the user's are shown on request. `hosts` of the outermost belong to
  * what runs the program.
- * @param {{frames: Frame[], hosts?: number}} props
+ * @param {{frames: StackFrame[], hosts?: number}} props
  */
 export function Frames({ frames, hosts = 0 }) {
   return splitRuns(frames, hosts).map((run, i) => (run.folded
@@ -127,7 +127,7 @@ function HiddenFrames({ run: { frames, folded } }) {
 
 /**
  * A whole stack.
- * @param {{frames: Frame[]}} props
+ * @param {{frames: StackFrame[]}} props
  */
 export function Stack({ frames }) {
   return html`<div class="cdiag-stack"><${Frames} frames=${frames} hosts=${countHostFrames(frames)} /></div>`;

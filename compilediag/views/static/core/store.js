@@ -1,7 +1,6 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
 import { applyDelta } from "./deltas.js";
 import { formatValue } from "./format.js";
-/** @import { KernelRequests } from "./kernel.js" */
 
 const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 const SEARCHED_CHARS = 500; // characters of one value that the search sees

@@ -26,13 +26,6 @@ import { PrintDialog, PrintedTable, USUAL } from "../tables/print-tables.js";
 import { allTabs, SEARCHED, TABS } from "../tables/tabs.js";
 import { TimelineLanes } from "../timeline/lanes.js";
 import { Timeline } from "../timeline/timeline.js";
-/** @import { Size } from "./header.js" */
-/** @import { HitPlace } from "./search-box.js" */
-/** @import { TabCount } from "./tab-bar.js" */
-/** @import { Target } from "../details/detail-pane.js" */
-/** @import { TracedGraph } from "../details/provenance.js" */
-/** @import { Picked, PlanActions } from "../plan/plan-card.js" */
-/** @import { Tab } from "../tables/tab-types" */
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never blocks the browser

@@ -2,7 +2,6 @@
 // in the title of the browser's tab. Off until the reader asks for it.
 import { formatFunction, formatSeconds } from "../core/format.js";
 import { recall, remember } from "../core/memory.js";
-/** @import { Command } from "../core/menu.js" */
 
 const LONG_S = 10; // compiles of at least so many s
 const SIGN = "✓ ";

@@ -2,7 +2,6 @@
 import { copyText } from "../core/clipboard.js";
 import { saveFile } from "../core/dom.js";
 import { writeLink } from "../core/place.js";
-/** @import { Command } from "../core/menu.js" */
 
 /** @type {[format: string, label: string][]} what the kernel writes */
 const FORMATS = [

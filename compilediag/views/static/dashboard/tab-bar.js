@@ -5,8 +5,6 @@ import { explain } from "../core/glossary.js";
 import { Menu } from "../core/menu.js";
 import { html } from "../core/view.js";
 import { tabName } from "../tables/columns.js";
-/** @import { Command } from "../core/menu.js" */
-/** @import { Tab } from "../tables/tab-types" */
 
 /** @typedef {{shown: number, all: number, isBlind: boolean}} TabCount `isBlind`: the table's sources do not work */
 

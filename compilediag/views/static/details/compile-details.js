@@ -13,7 +13,6 @@ import { At, Term } from "../core/text.js";
 import { html } from "../core/view.js";
 import { writeSymbol } from "../tables/tabs.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
-/** @import { NamedStack } from "../core/call-stacks.js" */
 
 /** @type {Record<string, string>} what ran instead of compiled code */
 const RAN = {

@@ -6,7 +6,6 @@ import {
 } from "../core/format.js";
 import { At } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { DerivedPanel } from "./detail-pane.js" */
 
 /**
  * One component of a key that differs, `name: old -> new`.

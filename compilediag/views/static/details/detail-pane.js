@@ -15,7 +15,6 @@ import {
 import { GRAPH_PANEL, GraphAction, Lookup, LOOKUP_PANEL, TUNING_PANEL, TuningLine } from "./derived-panels.js";
 import { findTracedGraphs } from "./provenance.js";
 import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
-/** @import { TracedGraph } from "./provenance.js" */
 
 /** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */
 /**

@@ -1,6 +1,5 @@
 // The documents that the kernel makes of each function, and the guard trees, put together again. Nothing is computed here.
 import { Inputs } from "../core/inputs.js";
-/** @import { GuardTree, PackedList, TreeLine } from "./document-types" */
 
 /** The guard trees of entries: lines that entries share are sent once, and a tree is runs of them. */
 class GuardTrees {

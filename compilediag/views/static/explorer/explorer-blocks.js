@@ -4,7 +4,6 @@ import { formatCode, formatPlace, MISSING, oneLine } from "../core/format.js";
 import { explain } from "../core/glossary.js";
 import { Prose, Term } from "../core/text.js";
 import { html } from "../core/view.js";
-/** @import { FunctionContext } from "./document-types" */
 
 export const WIDEST = 120; // characters of a name or value
 

@@ -11,7 +11,6 @@ import { FunctionPage } from "./function-page.js";
 import { GuardPage } from "./guard-page.js";
 import { GuardTreePage } from "./guard-tree-page.js";
 import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
-/** @import { FunctionContext } from "./document-types" */
 
 const UNKNOWN = "This place is not, or no longer, in the session.";
 const LEAN = "detail=lean: of older entries only the first failing guard is known";

@@ -8,7 +8,6 @@ import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Change, Findings, functionName, GuardLink, Kinds, Tag } from "./explorer-blocks.js";
 import { useState } from "../vendor/hooks.js";
-/** @import { FunctionContext } from "./document-types" */
 
 const MOST_ROWS = 40; // recompiles shown at first, the latest
 const MOST_TAGS = 4; // guards named in one cell

@@ -5,7 +5,6 @@ import {
 } from "../core/format.js";
 import { html } from "../core/view.js";
 import { Findings, GuardLink, Kinds, PageHead, Tag } from "./explorer-blocks.js";
-/** @import { FunctionContext } from "./document-types" */
 
 const NO_LINE = "No line of your code needs this guard: it belongs to an argument, or to torch itself.";
 

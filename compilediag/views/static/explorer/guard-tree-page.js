@@ -6,7 +6,6 @@ import { SearchField, splitQuery } from "../core/search.js";
 import { html } from "../core/view.js";
 import { PageHead } from "./explorer-blocks.js";
 import { useMemo, useState } from "../vendor/hooks.js";
-/** @import { FunctionContext, GuardTree, TreeLine } from "./document-types" */
 
 /** @typedef {{line: TreeLine, sign: " " | "-" | "+", text: string}} ShownLine `text` is what the search looks in */
 

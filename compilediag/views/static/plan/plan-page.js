@@ -1,7 +1,6 @@
 // The plan's card alone: what `%compilewatch plan` shows.
 import { html } from "../core/view.js";
 import { PlanCard } from "./plan-card.js";
-/** @import { PlanActions } from "./plan-card.js" */
 
 /** @param {{store: Store, trail: Trail}} props */
 export function PlanPage({ store, trail }) {

@@ -7,7 +7,6 @@ import { Icon } from "../core/icon.js";
 import { hasCells, readCell, trimLines, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";
-/** @import { Card } from "./plan-card.js" */
 
 const FIRST_LOOK_MS = 50; // a host may put the page in place later,
 const LOOKS_MS = 1500; // and gives a cell its number when it has heard that the cell is done, which may be after us

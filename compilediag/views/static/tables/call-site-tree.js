@@ -4,11 +4,9 @@ import { countHostFrames, FrameLine, Frames } from "../core/call-stacks.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
 import { html } from "../core/view.js";
 import { useMemo, useState } from "../vendor/hooks.js";
-/** @import { CallStacks, Frame } from "../core/call-stacks.js" */
-/** @import { Filter } from "./filter.js" */
 
-/** @typedef {{frames: Frame[], table: Table<any>, row: Cells, seconds: number}} StackEnd a row, and the stack that it ends */
-/** @typedef {{frame: Frame | null, branches: Map<string, TreeNode>, ends: StackEnd[], count: number, seconds: number}} TreeNode */
+/** @typedef {{frames: StackFrame[], table: Table<any>, row: Cells, seconds: number}} StackEnd a row, and the stack that it ends */
+/** @typedef {{frame: StackFrame | null, branches: Map<string, TreeNode>, ends: StackEnd[], count: number, seconds: number}} TreeNode */
 
 const MOST_CHIPS = 60; // compiles at one place that are shown
 const MOST_BRANCHES = 100; // calls from one place that are shown
@@ -35,7 +33,7 @@ function describeOutcome(get) {
 }
 
 /**
- * @param {Frame | null} frame
+ * @param {StackFrame | null} frame
  * @returns {TreeNode}
  */
 function makeNode(frame) {
@@ -140,7 +138,7 @@ export function CallSites({ stacks, positions, filter, note, openId, onOpen }) {
  * @param {{start: TreeNode, drawEnd: DrawEnd}} props
  */
 function Branch({ start, drawEnd }) {
-  /** @type {Frame[]} */
+  /** @type {StackFrame[]} */
   const frames = [];
   let at = start;
   while (at.branches.size === 1 && !at.ends.length) {

@@ -3,7 +3,6 @@ import { readChange, writeChange } from "../core/compiles.js";
 import {
   formatFunction, formatPlace, formatSeconds, formatValue, isNumeric, MISSING, oneLine,
 } from "../core/format.js";
-/** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 

@@ -6,7 +6,6 @@ import { Inputs } from "../core/inputs.js";
 import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { draw, html } from "../core/view.js";
 import { classOf, fitColumns, listColumns, makeContext, readLine, tabName, WITH_BARS, writeCell } from "./columns.js";
-/** @import { CellContext, Tab, TabColumn } from "./tab-types" */
 
 /** @typedef {string | number | null} Key */
 /** @typedef {{node: HTMLElement, inputs: Inputs}} RowElement an element, and what it was made of */

@@ -2,7 +2,6 @@
 // the browser.
 import { splitQuery } from "../core/search.js";
 import { tabName } from "./columns.js";
-/** @import { Tab } from "./tab-types" */
 
 /** @typedef {{label: string, evidence: number[]}} Picked a finding or step that is selected: its name, and event ids */
 

@@ -3,7 +3,6 @@ import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { html } from "../core/view.js";
 import { classOf, listColumns, makeContext, tabName, writeCell } from "./columns.js";
 import { useLayoutEffect, useRef } from "../vendor/hooks.js";
-/** @import { Tab } from "./tab-types" */
 
 const MOST_ROWS = 1000; // of one table
 const PAPER_WIDTH = 900; // px of a screen that shows as many columns as a page of paper

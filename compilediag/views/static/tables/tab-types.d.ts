@@ -1,8 +1,7 @@
-// The types of the tabs: a table of rows, or a panel of a plug-in, with its columns.
-import type { CompiledFunction } from "../core/compiles.js";
+// The types of the tabs, which all files know: a table of rows, or a panel of a plug-in, with its columns.
 
 /** What a cell is written with besides its row. */
-export interface CellContext {
+interface CellContext {
   row: Cells;
   /** The function of the row's compile, if it is known. */
   owner: CompiledFunction | null;
@@ -23,7 +22,7 @@ interface ColumnLook {
 }
 
 /** A column shows one value (`name`) or a text made of several (`text`). */
-export interface TabColumn<Row = Record<string, any>> extends ColumnLook {
+interface TabColumn<Row = Record<string, any>> extends ColumnLook {
   label: string;
   name?: keyof Row & string;
   text?(get: Get<Row>, context: CellContext): string | null;
@@ -38,12 +37,12 @@ interface NamedColumn<Row> extends ColumnLook {
 }
 
 /** A column as a tab writes it: the name alone, if that is all. */
-export type ColumnOf<Row> = (keyof Row & string) | NamedColumn<Row> | TabColumn<Row>;
+type ColumnOf<Row> = (keyof Row & string) | NamedColumn<Row> | TabColumn<Row>;
 
 /** A tab as it is written: most are sorted by time, the latest first. */
-export type WrittenTab<Name extends string> = Omit<Tab<Name>, "columns" | "sort"> & { columns: ColumnOf<RowOf<Name>>[]; sort?: Sort };
+type WrittenTab<Name extends string> = Omit<Tab<Name>, "columns" | "sort"> & { columns: ColumnOf<RowOf<Name>>[]; sort?: Sort };
 
-export interface Tab<Name extends string = string> {
+interface Tab<Name extends string = string> {
   table: Name;
   /** A name of its own where a table has several tabs. */
   name?: string;

@@ -6,7 +6,6 @@ import {
   formatTimes,
 } from "../core/format.js";
 import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED } from "./columns.js";
-/** @import { Tab, TabColumn, WrittenTab } from "./tab-types" */
 
 /**
  * A tab whose columns are columns of its table.

@@ -1,7 +1,5 @@
 // The time axis of the timeline: ticks at round times since the start, and what folded idle stretches look like.
 import { formatCount } from "../core/format.js";
-/** @import { Frame } from "./drawing.js" */
-/** @import { Stretch } from "./ranges.js" */
 
 export const AXIS = 22; // px, height of the axis
 const [LEAST_GAP, NARROW_GAP] = [120, 80]; // px between ticks, and where there is little room

@@ -5,9 +5,6 @@ import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { PHASE_KINDS, phaseLabel } from "./phases.js";
 import { describeLane, describeMark, nameCompile, sumPhases, writeTime } from "./words.js";
-/** @import { CompileBar } from "./lanes.js" */
-/** @import { Hit, TimelineModel } from "./model.js" */
-/** @import { OwnTime } from "./words.js" */
 
 /** @type {Record<string, [word: string, meaning: string]>} */
 const SIGNS = {

@@ -7,8 +7,6 @@ import { AXIS, drawAxis, drawGrid, drawWarmupEnd, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
 import { PHASE_KINDS } from "./phases.js";
 import { nameCompile } from "./words.js";
-/** @import { CompileBar, Lane } from "./lanes.js" */
-/** @import { Range, TimeScale } from "./ranges.js" */
 
 /**
  * @typedef {object} Layout sizes in px, the same for all lanes
@@ -30,7 +28,7 @@ import { nameCompile } from "./words.js";
  * @property {TimeScale} scale
  * @property {number} from units at the left edge
  * @property {number} to units at the right edge
- * @property {Range} range Unix ms of both edges
+ * @property {TimeRange} range Unix ms of both edges
  * @property {number} now Unix ms
  * @property {number} scroll px
  * @property {Record<string, string>} palette

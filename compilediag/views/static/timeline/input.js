@@ -3,12 +3,9 @@
 // Ctrl or Cmd with the wheel zooms, as does a pinch. Shift with the wheel, or a wheel to the side, moves. The wheel alone
 // scrolls the page, so that nobody is caught in the timeline. A drag moves, with Shift it selects a stretch to zoom to.
 import { moveRange, pinchRange, zoomRange } from "./ranges.js";
-/** @import { TimelineModel } from "./model.js" */
-/** @import { Range } from "./ranges.js" */
-/** @import { Timeline } from "./timeline.js" */
 
 /** @typedef {{x: number, y: number}} Point px in the timeline */
-/** @typedef {{kind: "move" | "select" | "pinch", range: Range, scroll: number, units: [number, number]}} Gesture */
+/** @typedef {{kind: "move" | "select" | "pinch", range: TimeRange, scroll: number, units: [number, number]}} Gesture */
 
 const SLACK = 4; // px that a click may move
 const PAUSE_MS = 500; // turns of the wheel that are closer are one step of the history
@@ -62,7 +59,7 @@ export class TimelineInput {
   /**
    * Units at a point, in the range that a gesture began with.
    * @param {Point} point
-   * @param {Range} range
+   * @param {TimeRange} range
    */
   unitsAt(point, { from, to }) {
     return from + this.shareAt(point) * (to - from);
@@ -89,7 +86,7 @@ export class TimelineInput {
   }
 
   /**
-   * @param {Range} range
+   * @param {TimeRange} range
    * @param {WheelEvent} event
    */
   turn(range, event) {

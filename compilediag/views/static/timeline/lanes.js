@@ -3,8 +3,6 @@ import { describeFunction } from "../core/compiles.js";
 import { lookUp } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
-/** @import { CompiledFunction } from "../core/compiles.js" */
-/** @import { Range } from "./ranges.js" */
 
 /**
  * @typedef {object} CompileBar
@@ -62,7 +60,7 @@ export class TimelineLanes {
     this.byFunction = new Map();
     /** @type {Map<string, Lane>} key of a compile -> its lane */
     this.byCompile = new Map();
-    /** @type {Range} Unix ms */
+    /** @type {TimeRange} Unix ms */
     this.extent = { from: 0, to: 0 };
     /** @type {Set<string>} the kinds of phases and the signs that occur */
     this.signs = new Set();
@@ -216,7 +214,7 @@ export class TimelineLanes {
     lane?.marks.push({ at: table.get(row, "time"), shape, label, key, saved });
   }
 
-  /** @returns {Range} */
+  /** @returns {TimeRange} */
   findExtent() {
     const from = this.list.reduce((low, lane) => Math.min(low, lane.first), Infinity);
     if (from === Infinity) return { from: 0, to: 0 };

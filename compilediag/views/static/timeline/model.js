@@ -6,19 +6,15 @@ import { toX } from "./axis.js";
 import { makeLayout } from "./drawing.js";
 import { putLitFirst } from "./lanes.js";
 import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./ranges.js";
-/** @import { Frame, Layout } from "./drawing.js" */
-/** @import { Point } from "./input.js" */
-/** @import { CompileBar, Lane, Mark, TimelineLanes } from "./lanes.js" */
-/** @import { Range } from "./ranges.js" */
 
 const LONGEST_HISTORY = 50;
 const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
 
 class TimelineState {
   constructor() {
-    /** @type {Range | null} Unix ms; null shows everything */
+    /** @type {TimeRange | null} Unix ms; null shows everything */
     this.zoom = null;
-    /** @type {(Range | null)[]} earlier zooms, the last one at the end */
+    /** @type {(TimeRange | null)[]} earlier zooms, the last one at the end */
     this.history = [];
     this.isFolded = false; // idle stretches
     this.isOpen = false; // the lanes beyond the costliest
@@ -68,7 +64,7 @@ class TimelineState {
  * @param {Lane[]} lanes in their order on the screen
  * @param {CompileBar | null} current
  * @param {string} key
- * @param {Range} range Unix ms in view, where the way begins
+ * @param {TimeRange} range Unix ms in view, where the way begins
  * @returns {CompileBar | null}
  */
 export function findNext(lanes, current, key, range) {
@@ -136,7 +132,7 @@ export class TimelineModel {
     this.current = null;
     /** @type {Lane[]} */
     this.ordered = [];
-    /** @type {Range[]} */
+    /** @type {TimeRange[]} */
     this.idle = [];
     this.scale = new TimeScale({ from: 0, to: 0 }, []);
     this.bounds = makeBounds(0);
@@ -221,7 +217,7 @@ export class TimelineModel {
   }
 
   /**
-   * @param {Range} range units
+   * @param {TimeRange} range units
    * @param {boolean} isStep Escape returns to the view before it
    */
   show(range, isStep) {
@@ -245,7 +241,7 @@ export class TimelineModel {
 
   /**
    * @param {{start: number, end: number}} bar
-   * @returns {Range}
+   * @returns {TimeRange}
    */
   unitsOf({ start, end }) {
     return { from: this.scale.toUnits(start), to: this.scale.toUnits(Math.min(end, Math.max(start, this.now))) };
@@ -280,6 +276,6 @@ export class TimelineModel {
  * The next round time, so that bars keep their place until it is reached.
  * @param {number} ms
  */
-function roundUp(ms) {
+export function roundUp(ms) {
   return (ROUND_S.find((seconds) => seconds * 1e3 >= ms) ?? Math.ceil(ms / LONG_MS) * (LONG_MS / 1e3)) * 1e3;
 }

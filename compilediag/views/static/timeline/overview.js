@@ -5,13 +5,10 @@ import { make, setShown } from "../core/dom.js";
 import { Inputs } from "../core/inputs.js";
 import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { clampRange, moveRange } from "./ranges.js";
-/** @import { Frame } from "./drawing.js" */
-/** @import { TimelineLanes } from "./lanes.js" */
-/** @import { Range } from "./ranges.js" */
 
 /** @typedef {Omit<Frame, "context" | "width" | "height" | "scroll" | "layout">} View what is drawn: all of the time */
-/** @typedef {{lanes: TimelineLanes, bounds: Range, range: Range, gutter: number, width: number}} Shown */
-/** @typedef {{part: "from" | "to" | "all", at: number, range: Range}} Grip what is dragged, and how it began; units */
+/** @typedef {{lanes: TimelineLanes, bounds: TimeRange, range: TimeRange, gutter: number, width: number}} Shown */
+/** @typedef {{part: "from" | "to" | "all", at: number, range: TimeRange}} Grip what is dragged, and how it began; units */
 
 const HEIGHT = 26; // px
 const LAYOUT = { gutter: 0, axis: 0, lane: HEIGHT, above: 0, flag: null, bar: 9, size: 11 };
@@ -19,7 +16,7 @@ const HANDLE = 7; // px on each side of an edge that still grip it
 const LEAST_WINDOW = 4; // px, so that the window stays visible
 
 export class Overview {
-  /** @param {(range: Range, isNew: boolean) => void} onMove gets units; `isNew` at the start of a drag */
+  /** @param {(range: TimeRange, isNew: boolean) => void} onMove gets units; `isNew` at the start of a drag */
   constructor(onMove) {
     this.onMove = onMove;
     this.canvas = make("canvas", "cdiag-minimap-canvas");

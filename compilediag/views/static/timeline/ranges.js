@@ -2,7 +2,7 @@
 //
 // The axis has units: a unit is a millisecond, except in idle stretches that are folded to a short width.
 
-/** @typedef {{from: number, to: number}} Range Unix ms, or units of the axis */
+/** @typedef {{from: number, to: number}} TimeRange Unix ms, or units of the axis */
 /** @typedef {{start: number, end: number, at: number, width: number, isFolded: boolean}} Stretch Unix ms, and units */
 
 const SHORTEST = 0.05; // units, the closest zoom
@@ -17,7 +17,7 @@ const FIT_MARGIN = 0.08; // of a bar, at both of its ends
  * The stretches without any span that are long enough to fold. Spans are sorted into slots and not among themselves,
  * because a live page does this at every patch.
  * @param {(visit: (start: number, end: number) => void) => void} eachSpan gives Unix ms
- * @param {Range} extent Unix ms
+ * @param {TimeRange} extent Unix ms
  */
 export function findIdle(eachSpan, extent) {
   const length = extent.to - extent.from;
@@ -32,7 +32,7 @@ export function findIdle(eachSpan, extent) {
     first[low] = Math.min(first[low], start);
     last[high] = Math.max(last[high], end);
   });
-  /** @type {Range[]} */
+  /** @type {TimeRange[]} */
   const idle = [];
   for (let slot = 1; slot < SLOTS; slot += 1) {
     if (isBusy[slot]) continue;
@@ -47,8 +47,8 @@ export function findIdle(eachSpan, extent) {
 /** Converts Unix ms to units of the axis and back. */
 export class TimeScale {
   /**
-   * @param {Range} extent Unix ms
-   * @param {Range[]} folds stretches that are folded, in order
+   * @param {TimeRange} extent Unix ms
+   * @param {TimeRange[]} folds stretches that are folded, in order
    */
   constructor(extent, folds) {
     const busy = extent.to - extent.from - folds.reduce((sum, { from, to }) => sum + to - from, 0);
@@ -107,7 +107,7 @@ export class TimeScale {
 /**
  * Everything, with a margin at both ends.
  * @param {number} width units
- * @returns {Range}
+ * @returns {TimeRange}
  */
 export function makeBounds(width) {
   const margin = Math.max(width * PADDING, 1);
@@ -116,9 +116,9 @@ export function makeBounds(width) {
 
 /**
  * The nearest range that lies in the bounds and is not too short.
- * @param {Range} range
- * @param {Range} bounds
- * @returns {Range}
+ * @param {TimeRange} range
+ * @param {TimeRange} bounds
+ * @returns {TimeRange}
  */
 export function clampRange({ from, to }, bounds) {
   const width = Math.min(Math.max(to - from, SHORTEST), bounds.to - bounds.from);
@@ -128,10 +128,10 @@ export function clampRange({ from, to }, bounds) {
 
 /**
  * A range around `at`, which stays where it is on the screen; a factor above 1 shows less.
- * @param {Range} range
+ * @param {TimeRange} range
  * @param {number} at
  * @param {number} factor
- * @param {Range} bounds
+ * @param {TimeRange} bounds
  */
 export function zoomRange({ from, to }, at, factor, bounds) {
   const width = Math.min(Math.max((to - from) / factor, SHORTEST), bounds.to - bounds.from);
@@ -140,9 +140,9 @@ export function zoomRange({ from, to }, at, factor, bounds) {
 }
 
 /**
- * @param {Range} range
+ * @param {TimeRange} range
  * @param {number} by units
- * @param {Range} bounds
+ * @param {TimeRange} bounds
  */
 export function moveRange({ from, to }, by, bounds) {
   return clampRange({ from: from + by, to: to + by }, bounds);
@@ -150,8 +150,8 @@ export function moveRange({ from, to }, by, bounds) {
 
 /**
  * A range that a bar fills but for a margin.
- * @param {Range} bar
- * @param {Range} bounds
+ * @param {TimeRange} bar
+ * @param {TimeRange} bounds
  */
 export function fitRange({ from, to }, bounds) {
   const margin = Math.max((to - from) * FIT_MARGIN, SHORTEST);
@@ -160,9 +160,9 @@ export function fitRange({ from, to }, bounds) {
 
 /**
  * The least movement of a range that brings a bar into it.
- * @param {Range} range
- * @param {Range} bar
- * @param {Range} bounds
+ * @param {TimeRange} range
+ * @param {TimeRange} bar
+ * @param {TimeRange} bounds
  */
 export function revealRange(range, bar, bounds) {
   if (bar.from >= range.from && bar.to <= range.to) return range;
@@ -177,7 +177,7 @@ export function revealRange(range, bar, bounds) {
  * The range in which two places of the axis are at two places of the screen, as a pinch asks for.
  * @param {[number, number]} units
  * @param {[number, number]} shares of the width, from 0 to 1
- * @param {Range} bounds
+ * @param {TimeRange} bounds
  */
 export function pinchRange([a, b], [shareA, shareB], bounds) {
   const apart = Math.max(Math.abs(shareB - shareA), 1e-3) * Math.sign(shareB - shareA || 1);
@@ -188,8 +188,8 @@ export function pinchRange([a, b], [shareA, shareB], bounds) {
 
 /**
  * True if a range shows everything.
- * @param {Range} range
- * @param {Range} bounds
+ * @param {TimeRange} range
+ * @param {TimeRange} bounds
  */
 export function showsAll({ from, to }, bounds) {
   return to - from >= (bounds.to - bounds.from) * 0.999;

@@ -12,12 +12,6 @@ import { TimelineInput } from "./input.js";
 import { findNext, TimelineModel } from "./model.js";
 import { Overview } from "./overview.js";
 import { moveRange, zoomRange } from "./ranges.js";
-/** @import { Switch } from "./components.js" */
-/** @import { Frame } from "./drawing.js" */
-/** @import { Point } from "./input.js" */
-/** @import { CompileBar, Lane, TimelineLanes } from "./lanes.js" */
-/** @import { Hit } from "./model.js" */
-/** @import { Range } from "./ranges.js" */
 
 /** @typedef {(key: string | null, eventId: number | null) => void} OnPick */
 
@@ -44,7 +38,7 @@ export class Timeline {
     /** @type {Point | null} where the pointer rests */
     this.pointer = null;
     this.hasFocus = false;
-    /** @type {((range: Range) => void) | null} runs with the units in view when they have changed */
+    /** @type {((range: TimeRange) => void) | null} runs with the units in view when they have changed */
     this.onRange = null;
     this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs(), range: new Inputs() }; // of what they show
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -228,7 +222,7 @@ export class Timeline {
   }
 
   /**
-   * @param {Range} range units
+   * @param {TimeRange} range units
    * @param {boolean} isStep
    */
   show(range, isStep) {
@@ -239,7 +233,7 @@ export class Timeline {
 
   /**
    * Shows the stretch that another timeline on the same scale shows.
-   * @param {Range} range units
+   * @param {TimeRange} range units
    */
   follow(range) {
     const { from, to } = this.model.range;

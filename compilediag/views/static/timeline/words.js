@@ -1,7 +1,6 @@
 // What the timeline says in words of a compile: what it was, and the time of its phases.
 import { formatAmount, formatPlace, formatSeconds, lookUp } from "../core/format.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
-/** @import { Lane, Mark } from "./lanes.js" */
 
 /** @typedef {{kind: string, seconds: number}} OwnTime */
 
