@@ -9,7 +9,7 @@ type Card = import("../plan/plan-card.js").Card;
 type Command = import("./menu.js").Command;
 type CompileBar = import("../timeline/lanes.js").CompileBar;
 type CompiledFunction = import("./compiles.js").CompiledFunction;
-type DerivedPanel<Row, Part> = import("../details/detail-pane.js").DerivedPanel<Row, Part>;
+type Details = import("../details/detail-pane.js").Details;
 type Filter = import("../tables/filter.js").Filter;
 type Frame = import("../timeline/drawing.js").Frame;
 type Hit = import("../timeline/model.js").Hit;
@@ -45,6 +45,23 @@ type RowOf<Name extends string> = Name extends keyof RowTypes ? RowTypes[Name] :
 
 /** Reads a column of one row. */
 type Get<Row = Record<string, any>> = <Name extends keyof Row>(name: Name) => Row[Name];
+
+/** Table -> what draws one of its rows in the details. `longest`: most s of a row in the list. */
+type ItemViews = {
+  [Name in keyof RowTypes]?: (props: {
+    get: Get<RowTypes[Name]>;
+    row: Cells;
+    longest: number;
+    details: Details;
+    link?: ComponentChild;
+  }) => ComponentChild;
+};
+
+/** What the details show of a row that sums up many events: readers of the row, and of each event in order of time. */
+interface DerivedPanel<Name extends string, Part extends string> {
+  title(get: Get<RowOf<Name>>): string;
+  Body(props: { get: Get<RowOf<Name>>; readers: Get<RowOf<Part>>[]; details: Details }): ComponentChild;
+}
 
 /** Label of a column, and 1 for ascending or -1 for descending. */
 type Sort = [label: string, direction: number];

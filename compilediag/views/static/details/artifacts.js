@@ -1,11 +1,13 @@
 // The artifacts of a compile (graphs, guards, generated code) by stage of the compiler; a text is inflated here, and shown
 // a page at a time.
+import { drawSome } from "../core/blocks.js";
 import { CodeHighlighter, isCode } from "../core/code.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
 import { Link } from "../core/text.js";
 import { html } from "../core/view.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
+import { findTracedGraphs } from "./provenance.js";
 
 /** @type {[string, RegExp][]} stage, and what its artifacts are called, in the order of the pipeline */
 const STAGES = [
@@ -16,31 +18,33 @@ const STAGES = [
   ["Inductor, on AOTAutograd's graphs", /^(?:before_post_grad|after_post_grad|inductor_post_grad|fx_graph|inductor_input)/],
   ["Generated code", /^(?:inductor_output_code|inductor_provenance|triton_|cpp_|runtime_wrapper|compiled_f|backward_)/],
   ["Ranks", /^(?:inductor_collective|inductor_runtime|inductor_tlparse|graph_execution|collective)/],
+  ["Other artifacts", /^/],
 ];
-const OTHERS = "Other artifacts";
-
-/** @param {string} name */
-function stageOf(name) {
-  const at = STAGES.findIndex(([, pattern]) => pattern.test(name));
-  return at < 0 ? STAGES.length : at;
-}
-
-/**
- * Groups rows by stage: [heading, rows] of each stage that has any, within a stage in order of time.
- * @template Row
- * @param {Row[]} rows
- * @param {(row: Row) => string} nameOf
- * @returns {[string, Row[]][]}
- */
-export function groupByStage(rows, nameOf) {
-  const order = [...Map.groupBy(rows, (row) => stageOf(nameOf(row)))].sort(([a], [b]) => a - b);
-  return order.map(([stage, found]) => [STAGES[stage]?.[0] ?? OTHERS, found]);
-}
-
 const PAGE = 60_000; // characters shown at first and added by "show more"
 const COLORED = 400_000; // characters that are colored; more elements would make the page slow
 const CHUNK = 200_000; // characters that are added per frame when everything is shown
 const ADDRESS = /^https?:\/\/\S+$/;
+
+/**
+ * Texts by stage, within a stage in order of time, and a link to graphs and code side by side.
+ * @param {{rows: Cells[], title: string, details: Details}} props `title` of the compile
+ */
+export function Artifacts({ rows, title, details: { store, actions } }) {
+  const table = store.table("artifacts");
+  const graphs = findTracedGraphs(rows.map((row) => ({ id: row[0], name: table.get(row, "name") })));
+  const isTraced = graphs.some(({ code }) => store.texts.get(code.id)?.z);
+  const stages = Map.groupBy(rows, (row) => STAGES.findIndex(([, pattern]) => pattern.test(table.get(row, "name") ?? "")));
+  return html`
+    ${isTraced && html`
+      <button type="button" class="cdiag-link cdiag-to-provenance" onClick=${() => actions.showProvenance?.(title, graphs)}>
+        from graph to code, line by line ›
+      </button>`}
+    ${[...stages].sort(([a], [b]) => a - b).map(([stage, found]) => html`
+      <h4>${STAGES[stage][0]}</h4>
+      ${drawSome(found, (row) => html`
+        <${Artifact} key=${row[0]} id=${row[0]} name=${table.get(row, "name") ?? "text"} size=${table.get(row, "size")}
+          stored=${store.texts.get(row[0])} />`)}`)}`;
+}
 
 /**
  * @param {{id: number, name: string, size: number | null, stored: StoredText | undefined}} props `id` names the artifact
@@ -66,14 +70,19 @@ function ArtifactText({ id, name, stored }) {
   const shown = useRef(0);
   const highlighter = useRef(isCode(name) ? new CodeHighlighter() : null);
   /**
+   * Adds about `length` characters, to the end of a line unless lines are too long: code in colors, an address as a link.
    * @param {string} whole
    * @param {number} length
    */
   const addPage = (whole, length) => {
-    const part = whole.slice(shown.current, findEnd(whole, shown.current, length));
+    const end = whole.indexOf("\n", shown.current + length) + 1 || whole.length;
+    const part = whole.slice(shown.current, end - shown.current > 2 * length ? shown.current + length : end);
     shown.current += part.length;
     const colors = shown.current > COLORED ? null : highlighter.current;
-    setPages((before) => [...before, html`<pre key=${before.length}>${drawText(part, colors)}</pre>`]);
+    const drawn = ADDRESS.test(part) ? html`<${Link} url=${part} title=${part} />`
+      : colors ? part.split("\n").map((line, at) => html`${at ? "\n" : ""}${colors.colorLine(line)}`)
+      : part;
+    setPages((before) => [...before, html`<pre key=${before.length}>${drawn}</pre>`]);
   };
   useEffect(() => {
     if (!stored?.z) return setProblem(`not in this page; in Python: session.artifact(${id})`);
@@ -103,26 +112,4 @@ function ArtifactText({ id, name, stored }) {
           <button type="button" class="cdiag-link" onClick=${() => setGrowing(true)}>show all</button>`}
       </div>
     </div>`;
-}
-
-/**
- * The end of a page of about `length` characters: that of a line, unless lines are too long.
- * @param {string} text
- * @param {number} begin
- * @param {number} length
- */
-function findEnd(text, begin, length) {
-  const end = text.indexOf("\n", begin + length) + 1 || text.length;
-  return end - begin > 2 * length ? begin + length : end;
-}
-
-/**
- * A part of a text: code in colors, an address as a link.
- * @param {string} part
- * @param {CodeHighlighter | null} highlighter null without colors
- */
-function drawText(part, highlighter) {
-  if (ADDRESS.test(part)) return html`<${Link} url=${part} title=${part} />`;
-  if (!highlighter) return part;
-  return part.split("\n").map((line, at) => html`${at ? "\n" : ""}${highlighter.colorLine(line)}`);
 }

@@ -1,20 +1,15 @@
 // Everything about one compile, or about one row that belongs to none.
-import { Dim, drawSome, Facts, Section } from "../core/blocks.js";
-import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
 import { Copy } from "../core/clipboard.js";
+import { Dim, drawSome, Facts, Section, Words, longText } from "../core/blocks.js";
+import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
 import { findAll } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
 import { writeLink } from "../core/place.js";
 import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
-import { Artifact, groupByStage } from "./artifacts.js";
-import {
-  Cause, Collective, CompileTime, Decision, GraphBreak, GuardFailures, Kernels, Phases, Refusal, SymbolicShape,
-  TorchReason,
-} from "./compile-details.js";
-import { GRAPH_PANEL, GraphAction, Lookup, LOOKUP_PANEL, TUNING_PANEL, TuningLine } from "./derived-panels.js";
-import { findTracedGraphs } from "./provenance.js";
 import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
+import { Artifacts } from "./artifacts.js";
+import { GuardFailures, ITEMS, PANELS } from "./rows.js";
 
 /** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */
 /**
@@ -27,22 +22,12 @@ import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
  * @property {(title: string, graphs: TracedGraph[]) => void} [showProvenance] shows graphs and code side by side
  */
 /** @typedef {{title: string, place: string, body: ComponentChild, events: number[]}} Detail what is shown, and of which events */
-/**
- * @template Row, Part
- * @typedef {object} DerivedPanel what is shown of a row that sums up many events
- * @property {(get: Get<Row>) => string} title
- * @property {(props: {get: Get<Row>, readers: Get<Part>[], start: number, linkCompile: (get: Get<any>) => ComponentChild}) => ComponentChild} Body
- * gets a reader of the row, and one of each event in it in order of time; `start` is in Unix ms, `linkCompile` makes a link to an event's compile
- */
 /** @typedef {Map<string, Cells[]>} Members table -> the rows of a compile */
 
 const PATH = 4000; // characters of a path
 const TITLE = 200; // characters of a title
-const STACKS = new Set(["user_stack", "torch_stack", "stack"]); // keys, which are shown as the stacks that they name
-/** @type {[string, string][]} label, column */
-const STACK_LABELS = [["your stack", "user_stack"], ["torch's stack", "torch_stack"], ["stack", "stack"]];
-/** @type {Record<string, DerivedPanel<any, any>>} derived table -> its panel */
-const DERIVED_PANELS = { cache_groups: LOOKUP_PANEL, tunings: TUNING_PANEL, graph_functions: GRAPH_PANEL };
+/** @type {[string, string][]} label, column: keys, which are shown as the stacks that they name */
+const STACKS = [["your stack", "user_stack"], ["torch's stack", "torch_stack"], ["stack", "stack"]];
 const LED_BY_THE_TOP = new Set(["refused_calls", "recompiles", "compiles"]); // sections that come first anyway
 
 /** @type {[name: string, heading: string, isUsual: boolean][]} sections of a compile; most compiles have the usual ones */
@@ -84,7 +69,7 @@ export function DetailPane({ details, target, isHidden = false }) {
   useLayoutEffect(() => {
     if (hadFocus || document.activeElement?.matches(":focus-visible")) findAll(node.current, "h2")[0]?.focus({ preventScroll: true });
     const { name } = target.table;
-    if (target.key === null || name in DERIVED_PANELS || LED_BY_THE_TOP.has(name)) return;
+    if (target.key === null || name in PANELS || LED_BY_THE_TOP.has(name)) return;
     const [body, section] = [".cdiag-detail-body", `[data-section="${name}"]`].map((selector) => findAll(node.current, selector)[0]);
     if (body && section) body.scrollTop = section.offsetTop;
   }, [target]);
@@ -123,13 +108,18 @@ export class Details {
     this.actions = actions;
   }
 
+  /** The time that all others are since, Unix ms. */
+  get start() {
+    return this.compiles.start;
+  }
+
   /**
    * @param {Target} target
    * @returns {Detail}
    */
   describe({ key, table, row }) {
     const current = row && (table.byId(row[0]) ?? row);
-    if (current && table.name in DERIVED_PANELS) return this.describeGroup(table, current);
+    if (current && table.name in PANELS) return this.describeGroup(table, current);
     if (key !== null) return this.describeCompile(key);
     return current ? this.describeRow(table, current) : { title: "", place: "", body: null, events: [] };
   }
@@ -183,51 +173,32 @@ export class Details {
     const table = this.store.table(name);
     const list = rows.get(name) ?? [];
     if (!list.length) return null;
-    const readers = list.map((row) => table.reader(row));
-    const { start } = this.compiles;
-    /** @type {Record<string, (get: Get<any>, at: number) => ComponentChild>} what draws one row of a section */
-    const items = {
-      compiles: (get) => html`<${CompileTime} get=${get} start=${start} />`,
-      cache_lookups: (get) => html`<${Lookup} get=${get} />`,
-      tunings: (get, at) => html`<${TuningLine} get=${get} onOpen=${() => this.actions.open?.(table, list[at])} />`,
-      cudagraphs: (get) => html`<${GraphAction} get=${get} start=${start} />`,
-      graph_breaks: (get) => html`<${GraphBreak} get=${get} />`,
-      dynamic_decisions: (get) => html`<${Decision} get=${get} />`,
-      symbolic_shapes: (get) => html`<${SymbolicShape} get=${get} stacks=${this.findStacks(get)} />`,
-      collectives: (get) => html`<${Collective} get=${get} />`,
-    };
-    switch (name) {
-      case "refused_calls":
-        return this.drawWhy(readers, rows, (get) => html`<${Refusal} get=${get} />`);
-      case "recompiles":
-        return this.drawWhy(readers, rows, (get) => html`<${Cause} get=${get} explore=${this.actions.explore} />`);
-      case "kernels":
-        return html`<${Kernels} readers=${readers} />`;
-      case "phases":
-        return html`<${Phases} readers=${readers} />`;
-      case "artifacts":
-        return this.drawArtifacts(list, title);
-      default:
-        return drawSome(readers, items[name]);
-    }
+    if (name === "artifacts") return html`<${Artifacts} rows=${list} title=${title} details=${this} />`;
+    /** @param {Cells} row */
+    const secondsOf = (row) => table.get(row, "duration_s") ?? 0;
+    const longest = Math.max(...list.map(secondsOf));
+    const View = /** @type {Record<string, unknown>} */ (ITEMS)[name];
+    const ordered = name === "kernels" ? [...list].sort((a, b) => secondsOf(b) - secondsOf(a)) : list; // the longest first
+    const items = drawSome(ordered, (row) => html`<${View} get=${table.reader(row)} row=${row} longest=${longest} details=${this} />`);
+    return name === "recompiles" || name === "refused_calls" ? this.drawWhy(name, rows, items) : items;
   }
 
   /**
-   * Why code was compiled again, or was not: the cause, and every guard that failed.
-   * @param {Get<any>[]} readers
+   * Why code was compiled again, or was not: the cause, every guard that failed, and torch's message.
+   * @param {string} name
    * @param {Members} rows
-   * @param {(get: Get<any>) => ComponentChild} drawLead
+   * @param {ComponentChild} causes
    */
-  drawWhy(readers, rows, drawLead) {
-    const guards = this.store.table("guard_failures");
+  drawWhy(name, rows, causes) {
+    const [table, guards] = [this.store.table(name), this.store.table("guard_failures")];
     const failures = (rows.get("guard_failures") ?? []).map((row) => guards.reader(row));
     const gap = failures.length ? null : this.drawGap("guard_failures");
-    const reasons = readers.map((get) => get("reason")).filter((reason) => reason !== null);
+    const reasons = (rows.get(name) ?? []).map((row) => table.get(row, "reason")).filter((reason) => reason !== null);
     return html`
-      ${drawSome(readers, drawLead)}
+      ${causes}
       ${gap && html`<h4>Failing guards</h4>${gap}`}
       <${GuardFailures} readers=${failures} />
-      ${reasons.map((text) => html`<${TorchReason} text=${text} />`)}`;
+      ${reasons.map((text) => html`<${Words} heading="torch's message"><p>${longText(text)}</p><//>`)}`;
   }
 
   /**
@@ -235,11 +206,8 @@ export class Details {
    * @param {Members} rows
    */
   drawCallStack(rows) {
-    const stacks = ["compiles", "refused_calls"].flatMap((name) => {
-      return (rows.get(name) ?? []).map((row) => this.store.table(name).get(row, "stack"));
-    });
-    const key = stacks.find((found) => found !== null);
-    const frames = key ? this.stacks.framesOf(key) : [];
+    const keys = ["compiles", "refused_calls"].flatMap((name) => (rows.get(name) ?? []).map((row) => this.store.table(name).get(row, "stack")));
+    const frames = this.stacks.framesOf(keys.find((key) => key !== null) ?? "");
     return frames.length ? html`<${Stack} frames=${frames} />` : null;
   }
 
@@ -248,28 +216,7 @@ export class Details {
    * @param {Get<any>} get
    */
   findStacks(get) {
-    return STACK_LABELS.filter(([, name]) => get(name) !== null).map(([label, name]) => ({ label, frames: this.stacks.framesOf(get(name)) }));
-  }
-
-  /**
-   * Texts by stage of the compiler, and a link to graphs and code side by side.
-   * @param {Cells[]} list
-   * @param {string} title
-   */
-  drawArtifacts(list, title) {
-    const table = this.store.table("artifacts");
-    const graphs = findTracedGraphs(list.map((row) => ({ id: row[0], name: table.get(row, "name") })));
-    const isTraced = graphs.some(({ code }) => this.store.texts.get(code.id)?.z);
-    return html`
-      ${isTraced && html`
-        <button type="button" class="cdiag-link cdiag-to-provenance" onClick=${() => this.actions.showProvenance?.(title, graphs)}>
-          from graph to code, line by line ›
-        </button>`}
-      ${groupByStage(list, (row) => table.get(row, "name") ?? "").map(([heading, rows]) => html`
-        <h4>${heading}</h4>
-        ${drawSome(rows, (row) => html`
-          <${Artifact} key=${row[0]} id=${row[0]} name=${table.get(row, "name") ?? "text"} size=${table.get(row, "size")}
-            stored=${this.store.texts.get(row[0])} />`)}`)}`;
+    return STACKS.filter(([, name]) => get(name) !== null).map(([label, name]) => ({ label, frames: this.stacks.framesOf(get(name)) }));
   }
 
   /**
@@ -279,19 +226,14 @@ export class Details {
    * @returns {Detail}
    */
   describeGroup(table, row) {
-    const { title, Body } = DERIVED_PANELS[table.name];
+    const { title, Body } = /** @type {Record<string, DerivedPanel<any, any>>} */ (PANELS)[table.name];
     const get = table.reader(row);
     const source = this.store.sourceOf(table);
-    const members = source ? this.store.members(table, row) : [];
-    /** @param {Get<{compile_id: string | null, compile_key: string | null}>} each */
-    const linkCompile = (each) => {
-      const key = each("compile_key");
-      return key !== null && html` <button type="button" class="cdiag-link" onClick=${() => this.actions.openCompile?.(key)}>compile ${each("compile_id")}</button>`;
-    };
+    const members = this.store.members(table, row);
     return {
       title: oneLine(title(get), TITLE),
       place: oneLine(get("file") ? `${get("file")}:${get("line") ?? ""}` : "", PATH),
-      body: html`<${Body} get=${get} readers=${members.map((member) => source?.reader(member))} start=${this.compiles.start} linkCompile=${linkCompile} />`,
+      body: html`<${Body} get=${get} readers=${members.map((member) => source?.reader(member))} details=${this} />`,
       events: members.map((member) => member[0]),
     };
   }
@@ -305,7 +247,8 @@ export class Details {
     const get = table.reader(row);
     const panel = this.store.panels.find((each) => each.name === table.name);
     const name = get("name") ?? get("op") ?? get("expression") ?? formatCode(table.name);
-    const known = table.columns.filter((column) => column.name !== "c0" && get(column.name) !== null && !STACKS.has(column.name));
+    const hidden = ["c0", ...STACKS.map(([, column]) => column)];
+    const known = table.columns.filter((column) => get(column.name) !== null && !hidden.includes(column.name));
     const facts = known.map((column) => [column.label, formatValue(get(column.name), column.type)]);
     return {
       title: oneLine(String(panel?.label ?? name), TITLE),
