@@ -369,7 +369,7 @@ export class Dashboard extends Page {
    */
   readRange() {
     const { extent } = this.lanes;
-    const { from, to } = this.timeline.model.state.zoom ?? extent;
+    const { from, to } = this.timeline.model.zoom ?? extent;
     return [(from - extent.from) / 1000, (to - extent.from) / 1000];
   }
 
@@ -393,7 +393,7 @@ export class Dashboard extends Page {
     if (found) findAll(this.view, ".cdiag-detail")[0]?.scrollIntoView({ block: "nearest" });
     if (!range) return;
     const [from, to] = range.map((seconds) => this.lanes.extent.from + 1000 * seconds);
-    this.timeline.model.state.zoom = { from, to };
+    this.timeline.model.zoom = { from, to };
     this.timeline.paint();
   }
 

@@ -37,23 +37,23 @@ const KEYS = [
 
 /** @param {{model: TimelineModel, flip: (name: Switch) => void, showAll: () => void}} props */
 export function Head({ model, flip, showAll }) {
-  const { state, lanes, idleSeconds } = model;
+  const { lanes, idleSeconds, hasKeys } = model;
   const words = { ...PHASE_KINDS, ...SIGNS };
   /** @param {Switch} name @param {string} text */
-  const toggle = (name, text) => html`<button type="button" class="cdiag-switch" aria-pressed=${state[name]} onClick=${() => flip(name)}>${text}</button>`;
+  const toggle = (name, text) => html`<button type="button" class="cdiag-switch" aria-pressed=${model[name]} onClick=${() => flip(name)}>${text}</button>`;
   return html`<div class="cdiag-strip">
       <h2>Timeline</h2>
       <div class="cdiag-legend">${Object.entries(words).map(([name, [word, meaning]]) => lanes.signs.has(name)
         && html`<button type="button" key=${name} class="cdiag-term cdiag-key is-${name}" data-hint=${meaning}>${word}</button>`)}</div>
       <div class="cdiag-controls">
-        ${state.zoom !== null && html`<button type="button" class="cdiag-switch cdiag-reset" onClick=${showAll}>Show everything</button>`}
+        ${model.zoom !== null && html`<button type="button" class="cdiag-switch cdiag-reset" onClick=${showAll}>Show everything</button>`}
         ${idleSeconds > 0 && toggle("isFolded", `Fold ${formatSeconds(idleSeconds)} without compiles`)}
         ${toggle("hasTable", "As a table")}
-        <button type="button" class="cdiag-switch cdiag-ask" aria-expanded=${state.hasKeys} aria-label="Keys and gestures"
+        <button type="button" class="cdiag-switch cdiag-ask" aria-expanded=${hasKeys} aria-label="Keys and gestures"
           data-hint="Keys and gestures" onClick=${() => flip("hasKeys")}>?</button>
       </div>
     </div>
-    ${state.hasKeys && html`<dl class="cdiag-keys">${KEYS.map(([keys, effect]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${effect}</dd></div>`)}</dl>`}`;
+    ${hasKeys && html`<dl class="cdiag-keys">${KEYS.map(([keys, effect]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${effect}</dd></div>`)}</dl>`}`;
 }
 
 const MOST_MARKS = 4;
@@ -131,7 +131,7 @@ export function TimelineTable({ model, onPick }) {
   const all = model.lanes.list.flatMap(({ bars }) => bars.filter((bar) => bar.row && bar.end >= from && bar.start <= to));
   const listed = all.sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, MOST_ROWS).sort((a, b) => a.start - b.start);
   const what = `${formatAmount(all.length, "compile")} in view, in order of time`;
-  const shown = model.state.hasTable ? { name: "", role: "region", stop: 0 } : { name: " is-unseen" }; // it scrolls
+  const shown = model.hasTable ? { name: "", role: "region", stop: 0 } : { name: " is-unseen" }; // it scrolls
   return html`<div class=${`cdiag-timeline-table${shown.name}`} aria-label="timeline as a table" role=${shown.role} tabindex=${shown.stop}>
     <table>
       <caption>${all.length > MOST_ROWS ? `${what}: the ${MOST_ROWS} that took longest` : what}</caption>
@@ -143,14 +143,14 @@ export function TimelineTable({ model, onPick }) {
 
 /** @param {TableProps & {bar: CompileBar}} props */
 function Row({ model, bar, onPick }) {
-  const { store, lanes, state } = model;
+  const { store, lanes, hasTable } = model;
   if (!bar.row) return null;
   const get = store.table("compiles").reader(bar.row);
   const change = bar.isRecompile && lanes.compiles.describe(bar.key);
   const title = `${bar.lane.name} ${get("compile_id") ?? ""}`.trim();
   // A button that nobody sees must not get the focus.
   return html`<tr>
-    <th scope="row">${state.hasTable ? html`<button type="button" class="cdiag-link" onClick=${() => onPick(bar)}>${title}</button>` : title}</th>
+    <th scope="row">${hasTable ? html`<button type="button" class="cdiag-link" onClick=${() => onPick(bar)}>${title}</button>` : title}</th>
     <td><${At} ms=${bar.start} start=${lanes.extent.from} /></td>
     <td>${formatSeconds(get("duration_s"))}</td>
     <td>${nameCompile(get)}${change && `, ${change}`}</td>

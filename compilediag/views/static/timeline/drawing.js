@@ -3,7 +3,7 @@ import { joinChange, readChange } from "../core/compiles.js";
 import { make } from "../core/dom.js";
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
 import { findCellNumber } from "../core/notebook-cell.js";
-import { AXIS, drawAxis, drawGrid, drawWarmupEnd, toX } from "./axis.js";
+import { AXIS, drawAxis, drawGrid, drawWarmupEnd, fillRect, strokeLines, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
 import { PHASE_KINDS } from "./phases.js";
 import { nameCompile } from "./words.js";
@@ -24,7 +24,6 @@ import { nameCompile } from "./words.js";
  * @property {number} width px
  * @property {number} height px
  * @property {Layout} layout
- * @property {number} gutter px
  * @property {TimeScale} scale
  * @property {number} from units at the left edge
  * @property {number} to units at the right edge
@@ -47,7 +46,11 @@ import { nameCompile } from "./words.js";
  * @property {number} end px
  * @property {boolean} isThin
  * @property {boolean} isLit
+ * @property {boolean} isAgain they are recompiles
  */
+/** @typedef {(frame: Frame, lane: Lane, y: number) => void} DrawLane */
+/** @typedef {(frame: Frame, group: Group, y: number) => void} DrawGroup */
+/** @typedef {[dx: number, dy: number][]} Outline corners, in units of a mark's size */
 
 const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
@@ -61,6 +64,27 @@ const MANY = 20; // recompiles in one group that is hatched
 const DIM = 0.2; // opacity of what the search does not match
 const BAD = KINDS.length + 1; // after the kinds of phases, whose numbers are one more than their position
 const AGAIN = "↻";
+const APART = 2; // px: of marks of one shape that are closer, one is drawn
+const PAPER = 820; // px
+const PIECE = 16; // lanes on a page of paper
+const MANY_LANES = 100; // beyond, the pieces have a lower resolution, because memory is limited
+
+/** @type {Outline} */
+const DIAMOND = [[0, -1], [1, 0], [0, 1], [-1, 0]];
+/** @type {Outline} */
+const TRIANGLE = [[0, -1], [1, 1], [-1, 1]];
+/**
+ * A hit is a full diamond, a miss an empty one, a capture a full triangle, a skip an empty one; a negative size is upside
+ * down. A graph break is a cross.
+ * @type {Record<string, {outline: Outline, size: number, face: string, edge: string}>}
+ */
+const MARKS = {
+  hit: { outline: DIAMOND, size: 4, face: "good", edge: "surface" },
+  miss: { outline: DIAMOND, size: 4, face: "surface", edge: "muted" },
+  capture: { outline: TRIANGLE, size: 4, face: "accent", edge: "surface" },
+  recapture: { outline: TRIANGLE, size: 4, face: "re", edge: "surface" },
+  skip: { outline: TRIANGLE, size: -4, face: "surface", edge: "bad" },
+};
 
 /**
  * @param {number} width px
@@ -112,32 +136,52 @@ export function drawTimeline(frame, lanes) {
 }
 
 /**
- * @param {Frame} frame
- * @param {Lane} lane
- * @param {number} top
+ * Draws all lanes on paper, in pieces that a page can hold; of `frame`, the view gives the time.
+ * @param {Omit<Frame, "context" | "width" | "height" | "layout" | "scroll">} frame
+ * @param {Lane[]} lanes
  */
+export function drawForPrint(frame, lanes) {
+  const ratio = lanes.length > MANY_LANES ? 1 : 2;
+  const layout = makeLayout(PAPER, lanes.some((lane) => lane.bars.some((bar) => bar.isRecompile)), false);
+  const pieces = [];
+  for (let first = 0; first < lanes.length; first += PIECE) {
+    const some = lanes.slice(first, first + PIECE);
+    const height = layout.axis + some.length * layout.lane;
+    const canvas = make("canvas", "");
+    const context = sizeCanvas(canvas, PAPER, height, ratio);
+    canvas.removeAttribute("style"); // as wide as the page of paper
+    if (!context) continue;
+    drawTimeline({ ...frame, context, width: PAPER, height, layout, scroll: 0 }, some);
+    context.globalCompositeOperation = "destination-over"; // under what is drawn
+    fillRect(context, frame.palette.surface, 0, 0, PAPER, height);
+    pieces.push(canvas);
+  }
+  return pieces;
+}
+
+/** @type {DrawLane} */
 function drawLane(frame, lane, top) {
-  const { context, width, gutter, layout, palette } = frame;
+  const { context, width, layout, palette } = frame;
   const groups = groupBars(frame, lane);
+  const bar = top + layout.bar;
   context.save();
   context.beginPath();
-  context.rect(gutter, top + layout.above, width - gutter, layout.lane - layout.above);
+  context.rect(layout.gutter, top + layout.above, width - layout.gutter, layout.lane - layout.above);
   context.clip();
-  for (const group of groups) drawGround(frame, group, top);
-  drawPhases(frame, lane, groups, top + layout.bar);
-  for (const group of groups) drawCap(frame, group, top + layout.bar);
-  if (lane.uncompiled !== null) drawUncompiled(frame, lane.uncompiled, top + layout.bar);
+  for (const group of groups) drawGround(frame, group, top + layout.above);
+  drawPhases(frame, lane, groups, bar);
+  for (const group of groups) drawCap(frame, group, bar);
+  if (lane.uncompiled !== null) drawUncompiled(frame, lane.uncompiled, bar);
   if (layout.flag !== null) drawFlags(frame, groups, top + layout.flag);
-  if (layout.axis) drawMarks(frame, lane, top + layout.bar + layout.size + 5);
+  if (layout.axis) drawMarks(frame, lane, bar + layout.size + 5);
   context.restore();
   if (!layout.axis) return;
-  context.fillStyle = palette.line;
-  context.fillRect(0, top, width, 1);
+  fillRect(context, palette.line, 0, top, width, 1);
   drawName(frame, lane, top);
 }
 
 /**
- * The compiles in view, the narrow ones beside each other as one group.
+ * The compiles in view, the narrow ones beside each other as one group; the backward of a recompile is a part of it.
  * @param {Frame} frame
  * @param {Lane} lane
  */
@@ -152,86 +196,56 @@ function groupBars(frame, lane) {
     const end = Math.max(x + LEAST, toX(frame, to) - 1);
     const [isThin, isLit] = [end - x < THIN && !bar.flight, lit === null || lit.has(bar.key)];
     const last = groups.at(-1);
-    if (last && last.isLit === isLit && isAgain(last) === bar.isRecompile && x - last.end < THIN && joins(last, bar, end - x)) {
+    const isBeside = last && last.isLit === isLit && last.isAgain === bar.isRecompile && x - last.end < THIN;
+    const joins = isBeside && (bar.isRecompile && bar.isBackward ? last.bars.at(-1)?.key === bar.key
+      : last.isThin && !bar.flight && end - x < (last.bars.length < MANY ? THIN : 4 * THIN));
+    if (joins) {
       last.end = Math.max(last.end, end);
       last.bars.push(bar);
       last.isThin &&= !bar.isBackward || last.end - last.x < THIN;
-    } else groups.push({ bars: [bar], x, end, isThin, isLit });
+    } else groups.push({ bars: [bar], x, end, isThin, isLit, isAgain: bar.isRecompile });
   }
   return groups;
 }
 
-/**
- * Whether a compile is drawn as one with those before it: the backward of a recompile is a part of it.
- * @param {Group} group
- * @param {CompileBar} bar
- * @param {number} wide px
- */
-function joins({ bars, isThin }, bar, wide) {
-  if (bar.isRecompile && bar.isBackward) return bars[bars.length - 1].key === bar.key;
-  return isThin && !bar.flight && wide < (bars.length < MANY ? THIN : 4 * THIN);
-}
-
-/** @param {Group} group */
-function isAgain({ bars }) {
-  return bars[0].isRecompile;
-}
-
-/**
- * The ground of recompiles over the whole lane: hatched if there are many.
- * @param {Frame} frame
- * @param {Group} group
- * @param {number} top
- */
-function drawGround({ context, palette, layout }, group, top) {
-  if (!isAgain(group)) return;
+/** @type {DrawGroup} the ground of recompiles over the whole lane: hatched if there are many */
+function drawGround({ context, palette, layout }, group, y) {
+  if (!group.isAgain) return;
   const [x, wide, high] = [group.x, group.end - group.x, layout.lane - layout.above];
-  const y = top + layout.above;
+  const isHatched = group.bars.length >= MANY;
   context.globalAlpha = group.isLit ? 1 : DIM;
-  context.fillStyle = context.strokeStyle = palette["re-soft"];
-  if (group.bars.length < MANY) context.fillRect(x, y, wide, high);
+  if (!isHatched) fillRect(context, palette["re-soft"], x, y, wide, high);
   else {
     context.save();
     context.beginPath();
     context.rect(x, y, wide, high);
     context.clip();
-    context.lineWidth = 5;
-    context.beginPath();
-    for (let at = x - high; at < group.end; at += 12) {
-      context.moveTo(at, y + high);
-      context.lineTo(at + high, y);
-    }
-    context.stroke();
+    const lines = [];
+    for (let at = x - high; at < group.end; at += 12) lines.push([at, y + high, at + high, y]);
+    strokeLines(context, palette["re-soft"], lines, 5);
     context.restore();
   }
-  context.fillStyle = palette.re;
-  if (!group.isThin || group.bars.length >= MANY) context.fillRect(x, y, 1, high);
+  if (!group.isThin || isHatched) fillRect(context, palette.re, x, y, 1, high);
   context.globalAlpha = 1;
 }
 
-/**
- * The cap of a bar, thicker for a recompile, a cross for a failure, and a line below for what is pale.
- * @param {Frame} frame
- * @param {Group} group
- * @param {number} y
- */
+/** @type {DrawGroup} the cap of a bar, thicker for a recompile, a cross for a failure, and a line below for what is pale */
 function drawCap(frame, group, y) {
   const { context, palette, layout, selected, current } = frame;
-  const [x, wide] = [group.x, group.end - group.x];
-  const [first] = group.bars;
+  const { x, end, isAgain, bars: [first] } = group;
   context.globalAlpha = group.isLit ? 1 : DIM;
-  context.fillStyle = context.strokeStyle = isAgain(group) ? palette.re : first.isFailed ? palette.bad : palette.need;
-  const thick = isAgain(group) ? 4 : 3;
+  const color = isAgain ? palette.re : first.isFailed ? palette.bad : palette.need;
+  const thick = isAgain ? 4 : 3;
   if (first.flight) {
     // What compiles now has a dashed cap, and a line where it is.
-    for (let at = x; at < group.end; at += 6) context.fillRect(at, y - thick - 1, Math.min(4, group.end - at), thick);
-    fillRect(context, isAgain(group) ? palette.re : palette.accent, group.end - 1, y - layout.bar, 2, layout.lane);
-  } else context.fillRect(x, y - thick - 1, wide, thick);
-  fillRect(context, palette.need, x, y + layout.size, wide, 1);
+    for (let at = x; at < end; at += 6) fillRect(context, color, at, y - thick - 1, Math.min(4, end - at), thick);
+    fillRect(context, isAgain ? palette.re : palette.accent, end - 1, y - layout.bar, 2, layout.lane);
+  } else fillRect(context, color, x, y - thick - 1, end - x, thick);
+  fillRect(context, palette.need, x, y + layout.size, end - x, 1);
   for (const bar of group.bars) {
     if (bar.isFailed) {
-      const middle = (toX(frame, bar.start) + Math.min(group.end, toX(frame, bar.end))) / 2;
-      drawCross(context, middle, y + layout.size / 2, 4, wide < 8 ? palette.text : palette.surface);
+      const middle = (toX(frame, bar.start) + Math.min(end, toX(frame, bar.end))) / 2;
+      drawCross(context, middle, y + layout.size / 2, 4, end - x < 8 ? palette.text : palette.surface);
     }
     if ((bar.row && bar.row[0] === selected) || bar === current) drawRing(frame, bar, y);
   }
@@ -265,6 +279,11 @@ function drawRing(frame, bar, y) {
 function drawPhases(frame, lane, groups, y) {
   const { context, palette, width, range, lit, now, layout } = frame;
   const kinds = new Uint8Array(Math.ceil(width));
+  /** @param {number} x @param {number} end @param {number} kind */
+  const fill = (x, end, kind) => {
+    const from = Math.max(0, Math.round(x));
+    kinds.fill(kind, from, Math.max(from + 1, Math.round(end)));
+  };
   for (const group of groups) {
     let last = -1; // of bars in one pixel, one is drawn
     for (const bar of group.bars) {
@@ -272,18 +291,17 @@ function drawPhases(frame, lane, groups, y) {
       if (Math.round(x) === last && group.isThin) continue;
       last = Math.round(x);
       const end = toX(frame, Math.min(bar.end, now)) - 1;
-      if (bar.flight) fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
-      else if (group.isLit) fillPixels(kinds, x, Math.max(end, x + LEAST), bar.isFailed ? BAD : 1);
-      else fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
+      if (bar.flight || !group.isLit) fillRect(context, palette["live-fill"], x, y, Math.max(LEAST, end - x), layout.size);
+      else fill(x, Math.max(end, x + LEAST), bar.isFailed ? BAD : 1);
     }
   }
   for (const { start, end, kind, key } of lane.phases) {
     if (end < range.from || start > range.to || (lit !== null && !lit.has(key))) continue;
     const x = toX(frame, start);
     const wide = toX(frame, end) - x;
-    if (wide >= 0.7) fillPixels(kinds, x, x + wide, kind + 1);
+    if (wide >= 0.7) fill(x, x + wide, kind + 1);
   }
-  let start = frame.gutter;
+  let start = layout.gutter;
   for (let x = start + 1; x <= kinds.length; x += 1) {
     if (x < kinds.length && kinds[x] === kinds[start]) continue;
     if (kinds[start]) drawRun(frame, kinds[start], start, x - start, y);
@@ -291,29 +309,8 @@ function drawPhases(frame, lane, groups, y) {
   }
 }
 
-/**
- * @param {Uint8Array} kinds
- * @param {number} x
- * @param {number} end
- * @param {number} kind
- */
-function fillPixels(kinds, x, end, kind) {
-  const from = Math.max(0, Math.round(x));
-  kinds.fill(kind, from, Math.max(from + 1, Math.round(end)));
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {string} color
- * @param {number} x
- * @param {number} y
- * @param {number} wide
- * @param {number} high
- */
-function fillRect(context, color, x, y, wide, high) {
-  context.fillStyle = color;
-  context.fillRect(x, y, wide, high);
-}
+/** @type {Map<string, number>} word of a phase -> its width, measured once */
+const widths = new Map();
 
 /**
  * Neighboring pixels of one kind, with its word if that fits.
@@ -329,25 +326,13 @@ function drawRun({ context, palette, layout }, number, x, wide, y) {
   if (!kind || layout.size < 16) return;
   const [word] = PHASE_KINDS[kind];
   context.font = FONT;
-  if (wide < measureWord(context, word) + 12) return;
+  const needed = widths.get(word) ?? context.measureText(word).width;
+  widths.set(word, needed);
+  if (wide < needed + 12) return;
   context.fillStyle = palette[`i-${kind}`];
   context.textAlign = "center";
   context.fillText(word, x + wide / 2, y + layout.size / 2 + 1);
   context.textAlign = "left";
-}
-
-/** @type {Map<string, number>} */
-const widths = new Map();
-
-/**
- * The width of the word of a phase, measured once.
- * @param {CanvasRenderingContext2D} context
- * @param {string} word
- */
-function measureWord(context, word) {
-  const width = widths.get(word) ?? context.measureText(word).width;
-  widths.set(word, width);
-  return width;
 }
 
 /**
@@ -357,18 +342,18 @@ function measureWord(context, word) {
  * @param {number} y
  */
 function drawFlags(frame, groups, y) {
-  const { context, palette, width, gutter } = frame;
+  const { context, palette, width, layout: { gutter } } = frame;
   let free = gutter; // the first pixel that no flag has
   context.font = CODE;
   const letter = context.measureText("0").width;
   /** @param {string} text @param {boolean} isCode measuring is slow, and all letters of code are as wide */
   const measure = (text, isCode) => (isCode ? (text.length + 0.5) * letter : context.measureText(text).width);
   groups.forEach((group, i) => {
-    const isRe = isAgain(group);
+    const isRe = group.isAgain;
     const [x, next] = [Math.max(group.x, gutter) + (group.isThin && group.bars.length < MANY ? 1 : 4), groups[i + 1]?.x ?? width];
     const room = Math.max(next - 4, group.end - 2) - x;
     if (room < LEAST_FLAG && i < groups.length - 1) return;
-    const texts = isRe ? describeAgain(frame, group) : [describeFirst(frame, group)];
+    const texts = describeGroup(frame, group);
     context.font = isRe ? CODE : BOLD;
     const text = texts.find((each) => measure(each, isRe) <= room) ?? (isRe ? texts.at(-1) ?? "" : fitText(context, texts[0], room));
     const wide = measure(text, isRe);
@@ -384,11 +369,13 @@ function drawFlags(frame, groups, y) {
 }
 
 /**
- * What a group of recompiles is, the longest text first.
+ * What a group is, the longest text first.
  * @param {Frame} frame
  * @param {Group} group
  */
-function describeAgain({ compiles }, { bars: all, x, end }) {
+function describeGroup({ compiles }, { bars: all, x, end, isAgain }) {
+  if (!isAgain && all.length > 1) return [all.length < MANY ? `${all.length}×` : formatAmount(all.length, "compile")];
+  if (!isAgain) return [all[0].row ? nameCompile(compiles.store.table("compiles").reader(all[0].row)) : "compiling"];
   const bars = all.filter((bar) => !bar.isBackward);
   if (!bars.length) return [`${AGAIN} its backward`, AGAIN];
   const rows = [bars[0], bars[bars.length - 1]].map(({ key }) => compiles.findRecompile(key)?.row ?? null);
@@ -401,15 +388,6 @@ function describeAgain({ compiles }, { bars: all, x, end }) {
   const mean = formatSeconds(bars.reduce((sum, bar) => sum + bar.end - bar.start, 0) / bars.length / 1e3);
   const is = last("guard_source") === first("guard_source") ? `${change.what}: ${first("expected")} → ${last("actual")}` : "several values";
   return [`${AGAIN} ${bars.length} recompiles, ${mean} each · ${is}`, ...count];
-}
-
-/**
- * @param {Frame} frame
- * @param {Group} group
- */
-function describeFirst({ compiles }, { bars }) {
-  if (bars.length > 1) return bars.length < MANY ? `${bars.length}×` : formatAmount(bars.length, "compile");
-  return bars[0].row ? nameCompile(compiles.store.table("compiles").reader(bars[0].row)) : "compiling";
 }
 
 /**
@@ -433,13 +411,49 @@ function drawUncompiled(frame, since, y) {
   context.fillText(fitText(context, "runs uncompiled", wide - 8), x + 5, y + layout.size / 2 + 1);
 }
 
+/** @type {DrawLane} the signs of cache look-ups, graph breaks and CUDA graphs below the bars */
+function drawMarks(frame, { marks }, y) {
+  const { context, palette, range, lit } = frame;
+  /** @type {Map<string, number>} shape -> x of the last one */
+  const last = new Map();
+  for (const { at, shape, key } of marks) {
+    if (at < range.from || at > range.to) continue;
+    const x = toX(frame, at);
+    const isLit = lit === null || lit.has(key);
+    const name = isLit ? shape : `${shape} dim`;
+    if (Math.abs(x - (last.get(name) ?? -Infinity)) < APART) continue;
+    last.set(name, x);
+    context.globalAlpha = isLit ? 1 : DIM;
+    if (shape === "break") {
+      drawCross(context, x, y, 3, palette.bad);
+      continue;
+    }
+    const { outline, size, face, edge } = MARKS[shape];
+    context.beginPath();
+    for (const [dx, dy] of outline) context.lineTo(x + dx * Math.abs(size), y + dy * size);
+    context.closePath();
+    context.fillStyle = palette[face];
+    context.strokeStyle = palette[edge];
+    context.fill();
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}
+
 /**
- * The name of a lane, and where it is with its seconds: in two lines, or in one above the bars.
- * @param {Frame} frame
- * @param {Lane} lane
- * @param {number} top
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {string} color
  */
-function drawName({ context, palette, width, gutter, layout, hasLinks }, lane, top) {
+function drawCross(context, x, y, size, color) {
+  strokeLines(context, color, [[x - size, y - size, x + size, y + size], [x + size, y - size, x - size, y + size]], 1.5);
+}
+
+/** @type {DrawLane} the name of a lane, and where it is with its seconds: in two lines, or in one above the bars */
+function drawName({ context, palette, width, layout, hasLinks }, lane, top) {
+  const { gutter } = layout;
   const [left, room] = gutter ? [12, gutter - 20] : [8, width - 16];
   const y = gutter ? top + layout.lane / 2 - 8 : top + 11;
   if (gutter) fillRect(context, palette.line, gutter - 1, top, 1, layout.lane);
@@ -480,112 +494,4 @@ function fitText(context, text, width, keepsEnd = false) {
     else high = middle - 1;
   }
   return low > 1 ? cut(low) : "";
-}
-
-/** @typedef {[dx: number, dy: number][]} Outline corners, in units of the mark's size */
-/** @type {Outline} */
-const DIAMOND = [[0, -1], [1, 0], [0, 1], [-1, 0]];
-/** @type {Outline} */
-const TRIANGLE = [[0, -1], [1, 1], [-1, 1]];
-const APART = 2; // px: of marks of one shape that are closer, one is drawn
-
-/** @type {Record<string, {outline: Outline, size: number, face: string, edge: string}>} a negative size is upside down */
-const MARKS = {
-  hit: { outline: DIAMOND, size: 4, face: "good", edge: "surface" },
-  miss: { outline: DIAMOND, size: 4, face: "surface", edge: "muted" },
-  capture: { outline: TRIANGLE, size: 4, face: "accent", edge: "surface" },
-  recapture: { outline: TRIANGLE, size: 4, face: "re", edge: "surface" },
-  skip: { outline: TRIANGLE, size: -4, face: "surface", edge: "bad" },
-};
-
-/**
- * Draws a hit as a full diamond, a miss as an empty one, a capture as a full triangle, a skip as an empty one upside
- * down, a graph break as a cross.
- * @param {Frame} frame
- * @param {Lane} lane
- * @param {number} y
- */
-function drawMarks(frame, lane, y) {
-  const { context, range } = frame;
-  /** @type {Map<string, number>} shape -> x of the last one */
-  const last = new Map();
-  for (const mark of lane.marks) {
-    if (mark.at < range.from || mark.at > range.to) continue;
-    const x = toX(frame, mark.at);
-    const isLit = frame.lit === null || frame.lit.has(mark.key);
-    const name = isLit ? mark.shape : `${mark.shape} dim`;
-    if (Math.abs(x - (last.get(name) ?? -Infinity)) < APART) continue;
-    last.set(name, x);
-    context.globalAlpha = isLit ? 1 : 0.2;
-    drawMark(frame, mark.shape, x, y);
-  }
-  context.globalAlpha = 1;
-}
-
-/**
- * @param {Frame} frame
- * @param {string} shape
- * @param {number} x
- * @param {number} y
- */
-function drawMark({ context, palette }, shape, x, y) {
-  if (shape === "break") return drawCross(context, x, y, 3, palette.bad);
-  const sign = MARKS[shape];
-  if (sign === undefined) return; // A sign that this page does not know must not stop the timeline.
-  const { outline, size, face, edge } = sign;
-  context.beginPath();
-  for (const [dx, dy] of outline) context.lineTo(x + dx * Math.abs(size), y + dy * size);
-  context.closePath();
-  context.fillStyle = palette[face];
-  context.strokeStyle = palette[edge];
-  context.fill();
-  context.stroke();
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {number} x
- * @param {number} y
- * @param {number} size
- * @param {string} color
- */
-function drawCross(context, x, y, size, color) {
-  context.strokeStyle = color;
-  context.lineWidth = 1.5;
-  context.beginPath();
-  context.moveTo(x - size, y - size);
-  context.lineTo(x + size, y + size);
-  context.moveTo(x + size, y - size);
-  context.lineTo(x - size, y + size);
-  context.stroke();
-  context.lineWidth = 1;
-}
-
-const WIDTH = 820; // px
-const PIECE = 16; // lanes
-const MANY_LANES = 100; // beyond, the pieces have a lower resolution, because memory is limited
-
-/**
- * Draws all lanes; the view of `frame` gives the time, its sizes are not used.
- * @param {Omit<Frame, "context" | "width" | "height" | "layout" | "gutter" | "scroll">} frame
- * @param {Lane[]} lanes
- */
-export function drawForPrint(frame, lanes) {
-  const ratio = lanes.length > MANY_LANES ? 1 : 2;
-  const layout = makeLayout(WIDTH, lanes.some((lane) => lane.bars.some((bar) => bar.isRecompile)), false);
-  const pieces = [];
-  for (let first = 0; first < lanes.length; first += PIECE) {
-    const some = lanes.slice(first, first + PIECE);
-    const height = layout.axis + some.length * layout.lane;
-    const canvas = make("canvas", "");
-    const context = sizeCanvas(canvas, WIDTH, height, ratio);
-    canvas.removeAttribute("style"); // as wide as the page of paper
-    if (!context) continue;
-    drawTimeline({ ...frame, context, width: WIDTH, height, layout, gutter: layout.gutter, scroll: 0 }, some);
-    context.globalCompositeOperation = "destination-over"; // under what is drawn
-    context.fillStyle = frame.palette.surface;
-    context.fillRect(0, 0, WIDTH, height);
-    pieces.push(canvas);
-  }
-  return pieces;
 }

@@ -33,7 +33,7 @@ export class TimelineInput {
     node.addEventListener("pointermove", (event) => this.onMove(event));
     node.addEventListener("pointerup", (event) => this.onUp(event));
     node.addEventListener("pointercancel", (event) => this.forget(event));
-    node.addEventListener("pointerleave", () => this.timeline.hover(null));
+    node.addEventListener("pointerleave", () => this.timeline.set({ pointer: null }));
     node.addEventListener("dblclick", (event) => this.timeline.fit(this.pointAt(event)));
   }
 
@@ -110,14 +110,14 @@ export class TimelineInput {
     if (this.gesture === null && kind !== "select") this.timeline.show(range, true);
     this.gesture = { kind, range, scroll: this.node.scrollTop, units: [units[0], units[1] ?? units[0]] };
     this.pointers.forEach((_, id) => this.node.setPointerCapture(id));
-    this.timeline.hover(null);
+    this.timeline.set({ pointer: null });
   }
 
   /** @param {PointerEvent} event */
   onMove(event) {
     const point = this.pointAt(event);
     const pointer = this.pointers.get(event.pointerId);
-    if (!pointer) return this.pointers.size ? undefined : this.timeline.hover(point);
+    if (!pointer) return this.pointers.size ? undefined : this.timeline.set({ pointer: point });
     pointer.now = point;
     const { begin } = pointer;
     const isFar = Math.hypot(point.x - begin.x, point.y - begin.y) > SLACK;
@@ -131,7 +131,7 @@ export class TimelineInput {
    */
   follow({ kind, range, scroll, units }, { begin, now }) {
     const { bounds } = this.model;
-    if (kind === "select") return this.timeline.showBand(Math.min(begin.x, now.x), Math.max(begin.x, now.x));
+    if (kind === "select") return this.timeline.showBand({ from: Math.min(begin.x, now.x), to: Math.max(begin.x, now.x) });
     if (kind === "pinch") {
       const [a, b] = [...this.pointers.values()].map((pointer) => this.shareAt(pointer.now));
       if (b !== undefined) this.timeline.show(pinchRange(units, [a, b], bounds), false);
@@ -158,6 +158,6 @@ export class TimelineInput {
     this.pointers.delete(event.pointerId);
     // A finger that stays after a pinch does not continue as a drag: the bars would jump.
     if (this.pointers.size === 0) this.gesture = null;
-    this.timeline.hideBand();
+    this.timeline.showBand(null);
   }
 }

@@ -10,55 +10,6 @@ import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, Time
 const LONGEST_HISTORY = 50;
 const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
 
-class TimelineState {
-  constructor() {
-    /** @type {TimeRange | null} Unix ms; null shows everything */
-    this.zoom = null;
-    /** @type {(TimeRange | null)[]} earlier zooms, the last one at the end */
-    this.history = [];
-    this.isFolded = false; // idle stretches
-    this.isOpen = false; // the lanes beyond the costliest
-    this.hasTable = false;
-    this.hasKeys = false; // not remembered
-    this.memory = new SessionMemory("timeline");
-  }
-
-  /**
-   * Takes over what was remembered, once the session is known, or is another one.
-   * @param {Partial<Meta>} meta
-   */
-  restore(meta) {
-    const isOther = this.memory.name !== null;
-    const found = this.memory.restore(meta);
-    if (!found) return;
-    if (isOther) Object.assign(this, { zoom: null, history: [] });
-    if (found.zoom?.from < found.zoom?.to) this.zoom = found.zoom;
-    for (const key of SWITCHES) this[key] = found[key] === true;
-  }
-
-  save() {
-    const { zoom, isFolded, isOpen, hasTable } = this;
-    this.memory.save({ zoom, isFolded, isOpen, hasTable });
-  }
-
-  /** Notes the current zoom, to which `goBack` returns. */
-  noteStep() {
-    this.history.push(this.zoom);
-    if (this.history.length > LONGEST_HISTORY) this.history.shift();
-  }
-
-  /** Returns to an earlier zoom that differs; false if there is none. */
-  goBack() {
-    while (this.history.length) {
-      const before = this.history.pop() ?? null;
-      if (before?.from === this.zoom?.from && before?.to === this.zoom?.to) continue;
-      this.zoom = before;
-      return true;
-    }
-    return false;
-  }
-}
-
 /**
  * The compile that a key leads to; null if there is none in that direction.
  * @param {Lane[]} lanes in their order on the screen
@@ -113,12 +64,21 @@ const WORTH_FOLDING = 0.1; // share of idle time from which folding is offered
 const ROUND_S = [5, 10, 15, 30, 60, 90, 120, 180, 300, 600, 900, 1200, 1800, 2700, 3600]; // ends of the axis while live
 const LONG_MS = 1800e3;
 
+/** What a person has set is remembered until the browser tab closes. */
 export class TimelineModel {
   /** @param {TimelineLanes} lanes */
   constructor(lanes) {
     this.lanes = lanes;
     this.store = lanes.store;
-    this.state = new TimelineState();
+    this.memory = new SessionMemory("timeline");
+    /** @type {TimeRange | null} Unix ms; null shows everything */
+    this.zoom = null;
+    /** @type {(TimeRange | null)[]} earlier zooms, the last one at the end */
+    this.history = [];
+    this.isFolded = false; // idle stretches
+    this.isOpen = false; // the lanes beyond the costliest
+    this.hasTable = false;
+    this.hasKeys = false; // not remembered
     this.width = 0;
     /** @type {Layout} */
     this.layout = makeLayout(0, false, false);
@@ -146,8 +106,8 @@ export class TimelineModel {
    * @param {boolean} isStrip
    */
   refresh(width, isStrip) {
-    const { lanes, state, lit } = this;
-    state.restore(this.store.meta);
+    const { lanes, lit } = this;
+    this.restore();
     Object.assign(this, { width, isStrip });
     // While it is live, a lane has room for what will be said of its recompiles.
     this.layout = makeLayout(width, lanes.signs.has("recompile") || this.store.isLive(), isStrip);
@@ -161,15 +121,41 @@ export class TimelineModel {
     const isFlying = this.store.isLive() && this.store.now.length > 0;
     const { from, to } = lanes.extent;
     const extent = { from, to: isFlying ? Math.max(to, this.now) : to };
-    this.scale = new TimeScale(extent, state.isFolded ? this.idle : []);
+    this.scale = new TimeScale(extent, this.isFolded ? this.idle : []);
     this.bounds = makeBounds(this.scale.width);
     if (this.store.isLive()) this.bounds.to = roundUp(this.scale.width);
+  }
+
+  /** Takes over what was remembered, once the session is known, or is another one. */
+  restore() {
+    const isOther = this.memory.name !== null;
+    const found = this.memory.restore(this.store.meta);
+    if (!found) return;
+    if (isOther) Object.assign(this, { zoom: null, history: [] });
+    if (found.zoom?.from < found.zoom?.to) this.zoom = found.zoom;
+    for (const key of SWITCHES) this[key] = found[key] === true;
+  }
+
+  save() {
+    const { zoom, isFolded, isOpen, hasTable } = this;
+    this.memory.save({ zoom, isFolded, isOpen, hasTable });
+  }
+
+  /** Returns to an earlier zoom that differs; false if there is none. */
+  goBack() {
+    while (this.history.length) {
+      const before = this.history.pop() ?? null;
+      if (before?.from === this.zoom?.from && before?.to === this.zoom?.to) continue;
+      this.zoom = before;
+      return true;
+    }
+    return false;
   }
 
   /** The lanes that are shown. */
   get shown() {
     if (this.isStrip) return [this.lanes.joined];
-    return this.state.isOpen ? this.ordered : this.ordered.slice(0, MOST_LANES);
+    return this.isOpen ? this.ordered : this.ordered.slice(0, MOST_LANES);
   }
 
   /** How many lanes only "more" shows. */
@@ -186,7 +172,7 @@ export class TimelineModel {
 
   /** The units in view. */
   get range() {
-    const { zoom } = this.state;
+    const { zoom } = this;
     if (!zoom || this.isStrip) return this.bounds;
     return clampRange({ from: this.scale.toUnits(zoom.from), to: this.scale.toUnits(zoom.to) }, this.bounds);
   }
@@ -221,10 +207,10 @@ export class TimelineModel {
    * @param {boolean} isStep Escape returns to the view before it
    */
   show(range, isStep) {
-    if (isStep) this.state.noteStep();
+    if (isStep) this.history = [...this.history, this.zoom].slice(-LONGEST_HISTORY);
     const { from, to } = clampRange(range, this.bounds);
     const isAll = showsAll({ from, to }, this.bounds);
-    this.state.zoom = isAll ? null : { from: this.scale.toMs(from), to: this.scale.toMs(to) };
+    this.zoom = isAll ? null : { from: this.scale.toMs(from), to: this.scale.toMs(to) };
   }
 
   /** @param {{start: number, end: number}} bar */
@@ -261,7 +247,7 @@ export class TimelineModel {
     const isName = layout.gutter ? x < layout.gutter : below % layout.lane < layout.above;
     const isPlace = isName && layout.gutter > 0 && below % layout.lane > layout.lane / 2; // the line below the name
     if (isName) return { lane, bar: null, marks: [], isName, isPlace };
-    const at = { ...this.view, gutter: layout.gutter, width: this.width };
+    const at = { ...this.view, layout, width: this.width };
     const marks = lane.marks.filter((mark) => Math.abs(toX(at, mark.at) - x) < MARK_REACH);
     const units = at.from + ((x - plot.left) / plot.wide) * (at.to - at.from);
     const reach = (REACH * (at.to - at.from)) / plot.wide;

@@ -56,7 +56,7 @@ export class Overview {
     const look = [view.palette.surface, view.warmup, globalThis.devicePixelRatio];
     if (!this.inputs.haveChanged(lanes.version, wide, bounds.to, view.scale.stretches.length, ...look)) return;
     const context = sizeCanvas(this.canvas, wide, HEIGHT);
-    if (context) drawTimeline({ ...view, context, gutter: 0, width: wide, height: HEIGHT, scroll: 0, layout: LAYOUT }, [lanes.joined]);
+    if (context) drawTimeline({ ...view, context, width: wide, height: HEIGHT, scroll: 0, layout: LAYOUT }, [lanes.joined]);
   }
 
   /**

@@ -67,8 +67,7 @@ export class Timeline {
     this.input = new TimelineInput(this.scroller, this.model, this);
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));
     this.scroller.addEventListener("scroll", () => this.paint());
-    this.scroller.addEventListener("focus", () => this.setFocus(true));
-    this.scroller.addEventListener("blur", () => this.setFocus(false));
+    for (const type of ["focus", "blur"]) this.scroller.addEventListener(type, () => this.set({ hasFocus: type === "focus" }));
     this.watcher = new ResizeObserver(() => this.paint());
     this.watcher.observe(this.scroller);
   }
@@ -90,13 +89,13 @@ export class Timeline {
     const isNew = id !== null && id !== model.selected;
     model.selected = id;
     const lane = isNew ? this.lanes.findBar(({ row }) => row?.[0] === id)?.lane : null;
-    if (lane && !model.shown.includes(lane) && model.ordered.includes(lane)) model.state.isOpen = true;
+    if (lane && !model.shown.includes(lane) && model.ordered.includes(lane)) model.isOpen = true;
     this.paint();
   }
 
   /** True while everything is shown and nobody drags, so that a bar in flight may grow. */
   get isFollowing() {
-    return this.model.state.zoom === null && !this.input.isBusy;
+    return this.model.zoom === null && !this.input.isBusy;
   }
 
   /** Asks for a frame; all that changes before it is painted once. */
@@ -126,24 +125,24 @@ export class Timeline {
     if (context) drawTimeline({ ...view, context, width, height: visible }, shown);
     const { bounds, range } = model;
     const place = { lanes: this.lanes, bounds, range, gutter: layout.gutter, width };
-    this.overview.paint(model.state.zoom && !model.isStrip ? place : null, { ...view, ...model.wholeView, selected: null, current: null });
+    this.overview.paint(model.zoom && !model.isStrip ? place : null, { ...view, ...model.wholeView, selected: null, current: null });
     this.paintTip();
     this.planTable();
-    model.state.save();
+    model.save();
     if (this.inputs.range.haveChanged(range.from, range.to)) this.onRange?.(range);
   }
 
   paintHead() {
     const { model } = this;
-    const { state, hiddenCount, ordered } = model;
-    const switches = [state.zoom === null, state.isFolded, state.isOpen, state.hasTable, state.hasKeys];
+    const { hiddenCount, ordered } = model;
+    const switches = [model.zoom === null, model.isFolded, model.isOpen, model.hasTable, model.hasKeys];
     if (!this.inputs.head.haveChanged(...switches, this.lanes.version, model.idleSeconds, hiddenCount)) return;
     draw(this.head, html`<${Head} model=${model} flip=${(/** @type {Switch} */ name) => this.flip(name)}
       showAll=${() => this.show(model.bounds, true)} />`);
     const seconds = ordered.slice(-hiddenCount).reduce((sum, lane) => sum + lane.seconds, 0);
-    const text = state.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`;
+    const text = model.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`;
     draw(this.more, hiddenCount > 0 && html`
-      <button type="button" class="cdiag-link cdiag-more-lanes" aria-expanded=${state.isOpen} onClick=${() => this.flip("isOpen")}>${text}</button>`);
+      <button type="button" class="cdiag-link cdiag-more-lanes" aria-expanded=${model.isOpen} onClick=${() => this.flip("isOpen")}>${text}</button>`);
   }
 
   /** Draws the table when what it shows has changed; later if nobody sees it. */
@@ -151,8 +150,8 @@ export class Timeline {
     const { model } = this;
     const { from, to } = model.range;
     const [wasShown = false] = this.inputs.table.last;
-    const isUrgent = wasShown !== model.state.hasTable;
-    if (!this.inputs.table.haveChanged(model.state.hasTable, from, to, this.lanes.version)) return;
+    const isUrgent = wasShown !== model.hasTable;
+    if (!this.inputs.table.haveChanged(model.hasTable, from, to, this.lanes.version)) return;
     clearTimeout(isUrgent ? this.tableTimer : undefined);
     if (isUrgent) this.drawTable();
     else this.tableTimer ??= setTimeout(() => this.drawTable(), TABLE_REST_MS);
@@ -176,23 +175,12 @@ export class Timeline {
     if (this.inputs.tip.haveChanged(hit.lane, hit.bar, hit.isName, hit.marks.length, now, model.store.plan)) {
       draw(tip, html`<${Tip} model=${model} hit=${hit} />`);
     }
-    const { x, y } = pointer ?? this.placeOf(/** @type {CompileBar} */ (bar));
+    const { layout } = model;
+    const below = () => layout.axis + (Math.max(0, model.shown.indexOf(hit.lane)) + 1) * layout.lane - this.scroller.scrollTop - BELOW;
+    const { x, y } = pointer ?? { x: Math.max(toX({ ...model.view, layout, width: model.width }, hit.bar?.start ?? 0), layout.gutter), y: below() };
     tip.style.left = `${Math.max(4, Math.min(x + BESIDE, model.width - tip.offsetWidth - 8))}px`;
     tip.style.top = `${y + BELOW}px`;
     if (!pointer) setText(this.status, [...tip.children].map((line) => line.textContent).filter(Boolean).join(", "));
-  }
-
-  /**
-   * Below the start of a bar.
-   * @param {CompileBar} bar
-   * @returns {Point}
-   */
-  placeOf(bar) {
-    const { model } = this;
-    const { layout, width, shown } = model;
-    const x = toX({ ...model.view, gutter: layout.gutter, width }, bar.start);
-    const lane = Math.max(0, shown.indexOf(bar.lane));
-    return { x: Math.max(x, layout.gutter), y: layout.axis + (lane + 1) * layout.lane - this.scroller.scrollTop - BELOW };
   }
 
   /**
@@ -203,7 +191,7 @@ export class Timeline {
     const { model } = this;
     const { layout, selected } = model;
     const current = this.hasFocus ? model.current : null;
-    return { ...model.view, compiles: this.lanes.compiles, hasLinks: hasCells(this.node), palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
+    return { ...model.view, compiles: this.lanes.compiles, hasLinks: hasCells(this.node), palette, layout, scroll: this.scroller.scrollTop, selected, current };
   }
 
   /**
@@ -240,33 +228,28 @@ export class Timeline {
     if (Math.abs(range.from - from) > SAME || Math.abs(range.to - to) > SAME) this.show(range, false);
   }
 
+  /** @param {{hasFocus?: boolean, pointer?: Point | null}} values */
+  set(values) {
+    Object.assign(this, values);
+    this.paint();
+  }
+
   /** @param {Switch} name */
   flip(name) {
-    this.model.state[name] = !this.model.state[name];
+    this.model[name] = !this.model[name];
     this.paint();
   }
 
   /**
-   * Marks a stretch while it is selected.
-   * @param {number} from px
-   * @param {number} to px
+   * Marks a stretch while it is selected; null: none.
+   * @param {TimeRange | null} band px
    */
-  showBand(from, to) {
-    const left = Math.max(from, this.model.plot.left);
-    setShown(this.band, true);
-    this.band.style.left = `${left}px`;
-    this.band.style.width = `${Math.max(0, to - left)}px`;
-    this.band.style.height = this.scroller.style.height;
-  }
-
-  hideBand() {
-    setShown(this.band, false);
-  }
-
-  /** @param {Point | null} point */
-  hover(point) {
-    this.pointer = point;
-    this.paint();
+  showBand(band) {
+    setShown(this.band, band !== null);
+    if (!band) return;
+    const left = Math.max(band.from, this.model.plot.left);
+    const { height } = this.scroller.style;
+    Object.assign(this.band.style, { left: `${left}px`, width: `${Math.max(0, band.to - left)}px`, height });
   }
 
   /**
@@ -318,12 +301,6 @@ export class Timeline {
     this.paint();
   }
 
-  /** @param {boolean} hasFocus */
-  setFocus(hasFocus) {
-    this.hasFocus = hasFocus;
-    this.paint();
-  }
-
   /** @param {KeyboardEvent} event */
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -370,7 +347,7 @@ export class Timeline {
 
   /** Undoes the last thing that was done by key or pointer; false if there is nothing. */
   goBack() {
-    const isDone = this.model.current !== null || this.model.state.goBack();
+    const isDone = this.model.current !== null || this.model.goBack();
     if (this.model.current) this.setCurrent(null);
     this.paint();
     return isDone;
