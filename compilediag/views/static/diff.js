@@ -46,8 +46,8 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   const currentTable = () => store.table(kind?.table ?? "");
   /** @type {Target | null} */
   let target = null;
-  const details = new Details(compiles, { close: () => open(null), focusRow: () => table?.focusRow() });
-  const table = kind && new DataTable(compiles, kind, (_, row) => open({ key: null, table: currentTable(), row }));
+  const table = { current: /** @type {TableHandle | null} */ (null) };
+  const details = new Details(compiles, { close: () => open(null), focusRow: () => table.current?.focusRow() });
   /** @type {Change[]} those of the compile that was chosen, one of which is open */
   let chosen = [];
   const timelines = makeTimelines(packed, (side, key) => {
@@ -68,7 +68,6 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
     target = opened;
     chosen = changes;
     paint();
-    table?.setOpen(target?.row?.[0] ?? null);
     const row = target?.row ? -1 - target.row[0] : null;
     timelines.forEach((timeline, side) => {
       timeline.setLit(row === null ? null : new Set(evidence[kind?.table ?? ""]?.[row]?.[side]));
@@ -87,6 +86,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   };
   const paint = () => {
     filter.run(kinds.map((each) => each.table));
+    const passed = kind ? filter.pass(kind) : [];
     draw(view, html`
       <header>
         <div class="cdiag-diff-top">
@@ -108,13 +108,13 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
           <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${filter.count(kinds)} isFiltered=${filter.isActive} onPick=${show} />
         </div>`}
       <div class="cdiag-main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${tabName(kind)}`} hidden=${!kind}>
-        ${table && html`<${Held} node=${table.node} />`}
+        ${kind && html`
+          <${DataTable} compiles=${compiles} tab=${kind} passed=${passed} handle=${table} openId=${target?.row?.[0] ?? null}
+            said=${{ note: passed.length ? null : "nothing matches", isWarning: false }}
+            onOpen=${(/** @type {Table} */ from, /** @type {Cells} */ row) => open({ key: null, table: from, row })} />`}
         ${target && html`<${DetailPane} details=${details} target=${target} />`}
       </div>
       <div class="cdiag-foot">${gaps.map((line) => html`<div>${line}</div>`)}</div>`);
-    if (!kind || !table) return;
-    const shown = filter.pass(kind);
-    table.show(kind, shown, { note: shown.length ? null : "nothing matches", isWarning: false });
   };
   timelines.forEach((timeline, side) => {
     timeline.onRange = (range) => timelines[1 - side].follow(range);

@@ -29,6 +29,7 @@ type StackFrame = import("./call-stacks.js").StackFrame;
 type Stretch = import("../timeline/ranges.js").Stretch;
 type Switch = import("../timeline/components.js").Switch;
 type TabCount = import("../dashboard/tab-bar.js").TabCount;
+type TableHandle = import("../tables/data-table.js").TableHandle;
 type Target = import("../details/detail-pane.js").Target;
 type TimeScale = import("../timeline/ranges.js").TimeScale;
 type Timeline = import("../timeline/timeline.js").Timeline;

@@ -1,7 +1,7 @@
 // The dashboard: puts its parts together and decides when to paint.
 import { Copy } from "../core/clipboard.js";
 import { Compiles } from "../core/compiles.js";
-import { findAll, setShown, targetOf } from "../core/dom.js";
+import { findAll, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { Icon } from "../core/icon.js";
 import { recall, remember, SessionMemory } from "../core/memory.js";
@@ -78,14 +78,14 @@ export class Dashboard extends Page {
     };
     this.isPrinting = false;
     this.timeline = new Timeline(this.lanes, (key, id) => this.openCompile(key, id));
-    this.table = new DataTable(this.compiles, TABS[0], this.openRow);
+    this.table = { current: /** @type {TableHandle | null} */ (null) };
     /** @type {Target | null} what the details show */
     this.target = null;
     /** @type {{title: string, graphs: TracedGraph[]} | null} what is shown in place of the table and the details */
     this.traced = null;
     this.details = new Details(this.compiles, {
       close: () => this.closeDetail(),
-      focusRow: () => this.table.focusRow(),
+      focusRow: () => this.table.current?.focusRow(),
       open: this.openRow,
       openCompile: (key) => this.openCompile(key, null),
       explore: this.explore,
@@ -108,7 +108,7 @@ export class Dashboard extends Page {
     super.destroy();
     clearInterval(this.ticker);
     if (this.rest !== null) clearTimeout(this.rest);
-    [this.timeline, this.table, this.notice].forEach((part) => part.destroy());
+    [this.timeline, this.notice].forEach((part) => part.destroy());
   }
 
   onTheme() {
@@ -218,11 +218,11 @@ export class Dashboard extends Page {
    */
   showHit(tab, index) {
     this.showTab(tab);
-    if (!tab.view) this.table.moveTo(index, false);
+    if (!tab.view) this.table.current?.moveTo(index, false);
     findAll(this.view, ".cdiag-main")[0].scrollIntoView({ block: "nearest" });
   }
 
-  /** Draws everything but the timeline. The table draws itself: only the rows in view. */
+  /** Draws everything but the timeline. */
   draw() {
     const { store, size, tab } = this;
     const isFull = size === "full";
@@ -269,7 +269,8 @@ export class Dashboard extends Page {
         </div>
         ${this.drawMinor(tab)}
         <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tabName(tab)}`}>
-          <${Held} node=${this.table.node} />
+          <${DataTable} compiles=${this.compiles} tab=${tab} passed=${passed} said=${said} openId=${target?.row?.[0] ?? null}
+            onOpen=${this.openRow} handle=${this.table} isHidden=${!isFull || Boolean(tab.view) || traced !== null} />
           ${isFull && tab.view && !traced && html`
             <${CallSites} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${said.note}
               openId=${target?.row?.[0] ?? null} onOpen=${this.openRow} />`}
@@ -284,8 +285,6 @@ export class Dashboard extends Page {
           <${PrintedTable} key=${tabName(each.tab)} compiles=${this.compiles} tab=${each.tab} positions=${each.positions} />`)}
       </div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
-    setShown(this.table.node, !tab.view && !traced);
-    if (isFull && !tab.view) this.table.show(tab, passed, said);
   }
 
   /**
@@ -462,14 +461,12 @@ export class Dashboard extends Page {
     this.target = target;
     this.draw();
     const id = target.row?.[0] ?? null;
-    this.table.setOpen(id);
     const [compile] = this.compiles.members("compiles", target.key);
     this.timeline.setSelected(target.table.name === "compiles" ? id : compile?.[0] ?? null);
   }
 
   closeDetail() {
     this.target = null;
-    this.table.setOpen(null);
     this.timeline.setSelected(null);
     this.draw();
   }

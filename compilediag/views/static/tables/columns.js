@@ -154,14 +154,13 @@ function measure(text, font) {
  * The widths of columns in px. Numbers get what they need. Texts share what is left over; where too little is left, the
  * longest are cut first, and the table scrolls when none can be cut any more.
  * @param {TabColumn[]} columns
- * @param {string[]} heads
  * @param {string[][]} rows texts of some rows
  * @param {number} available px
  */
-export function fitColumns(columns, heads, rows, available) {
+export function fitColumns(columns, rows, available) {
   const widths = columns.map((column, i) => {
     const font = column.isCode ? CODE_FONT : UI_FONT;
-    const longest = Math.max(measure(`${heads[i]} ▼`, UI_FONT), ...rows.map((texts) => measure(texts[i], font)));
+    const longest = Math.max(measure(`${column.label} ▼`, UI_FONT), ...rows.map((texts) => measure(texts[i], font)));
     const bar = column.look === "bar" && available >= WITH_BARS ? BAR : 0;
     return Math.min(MOST, Math.max(LEAST, Math.ceil(longest) + PADDING)) + bar;
   });
