@@ -465,7 +465,7 @@ def test_many_moves_of_the_pointer_are_one_painting(recorded, new_page):
 ARITHMETIC = """([view, axis, model]) => {
   const spans = [{ start: 1000, end: 2000 }, { start: 1500, end: 3000 }, { start: 9000, end: 10000 }];
   const extent = { from: 1000, to: 10000 };
-  const idle = view.findIdle((visit) => spans.forEach(({ start, end }) => visit(start, end)), extent);
+  const idle = view.findIdle(spans, extent);
   const folded = new view.TimeScale(extent, idle);
   const bounds = { from: 0, to: 1000 };
   return {

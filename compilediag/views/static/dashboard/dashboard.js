@@ -57,10 +57,11 @@ export class Dashboard extends Page {
     this.openRow = (table, row) => this.show({ key: this.compiles.keyOf(table, row), table, row });
     /** @type {string | null} name of the tab that the reader has chosen */
     this.chosen = null;
-    /** @type {ReturnType<typeof setTimeout> | null} the timer of a rest */
-    this.rest = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} the timer of a rest */
+    this.rest = undefined;
     this.notBefore = 0;
-    this.isWarming = false;
+    /** @type {unknown} a preparation of the search, so that its first keystroke is as fast as the others */
+    this.warmer = null;
     count += 1;
     this.panelId = `cdiag-panel-${count}`;
     this.compiles = new Compiles(store);
@@ -84,16 +85,16 @@ export class Dashboard extends Page {
     /** @type {{title: string, graphs: TracedGraph[]} | null} what is shown in place of the table and the details */
     this.traced = null;
     this.details = new Details(this.compiles, {
-      close: () => this.closeDetail(),
+      close: () => this.show(null),
       focusRow: () => this.table.current?.focusRow(),
       open: this.openRow,
       openCompile: (key) => this.openCompile(key, null),
       explore: this.explore,
-      showProvenance: (title, graphs) => this.trace({ title, graphs }),
+      showProvenance: (title, graphs) => this.update({ traced: { title, graphs } }),
     });
     this.isChoosing = false; // which tables to print
     this.printed = USUAL;
-    this.exports = new Exports(store, () => this.readTable(), () => this.choosePrinted(true), () => this.readRange());
+    this.exports = new Exports(store, () => ({ tab: this.tab, positions: this.filter.pass(this.tab) }), () => this.update({ isChoosing: true }), () => this.readRange());
     this.notice = new EndNotice(store);
     this.memory = new SessionMemory("dashboard"); // of which table, search and step the reader chose
     this.isFull = store.isFrozen || recall(nameOfSize()) === "full";
@@ -107,7 +108,7 @@ export class Dashboard extends Page {
   destroy() {
     super.destroy();
     clearInterval(this.ticker);
-    if (this.rest !== null) clearTimeout(this.rest);
+    clearTimeout(this.rest);
     [this.timeline, this.notice].forEach((part) => part.destroy());
   }
 
@@ -122,15 +123,10 @@ export class Dashboard extends Page {
    */
   planPaint(isUrgent) {
     const wait = isUrgent ? 0 : this.notBefore - performance.now();
-    if (this.painting !== null || (wait > 0 && this.rest !== null)) return;
-    if (this.rest !== null) clearTimeout(this.rest);
-    this.rest = wait > 0 ? setTimeout(() => this.requestPaint(), wait) : null;
-    if (wait <= 0) this.requestPaint();
-  }
-
-  requestPaint() {
-    this.rest = null;
-    this.painting = requestAnimationFrame(() => this.paint());
+    if (this.painting !== null || (wait > 0 && this.rest !== undefined)) return;
+    clearTimeout(this.rest);
+    this.rest = wait > 0 ? setTimeout(() => this.planPaint(true), wait) : undefined;
+    if (wait <= 0) super.planPaint(true);
   }
 
   paint() {
@@ -142,7 +138,7 @@ export class Dashboard extends Page {
     this.lanes.refresh();
     this.paintFiltered();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
-    this.warmSearch();
+    this.warmer ??= whenIdle((deadline) => this.warmSearch(deadline));
     const end = performance.now();
     this.notBefore = end + Math.min(REST * (end - begin), LONGEST_REST_MS);
   }
@@ -155,14 +151,9 @@ export class Dashboard extends Page {
     if (picked) this.filter.picked = picked;
   }
 
-  /** Prepares the search, so that its first keystroke is as fast as the others. */
-  warmSearch() {
-    if (this.isWarming) return;
-    this.isWarming = true;
-    whenIdle((deadline) => {
-      this.isWarming = false;
-      if (!this.filter.warm(SEARCHED, deadline)) this.warmSearch();
-    });
+  /** @param {{timeRemaining: () => number}} deadline */
+  warmSearch(deadline) {
+    this.warmer = this.filter.warm(SEARCHED, deadline) ? null : whenIdle((next) => this.warmSearch(next));
   }
 
   /** The tab that is shown: the one that was chosen, else the first with rows. */
@@ -207,19 +198,14 @@ export class Dashboard extends Page {
     /** @type {HitPlace[]} */
     const places = [{ label: "Plan", count: found.length, go: goToStep }];
     for (const tab of allTabs(this.store)) {
-      places.push({ label: tab.label, count: this.counts.get(tabName(tab))?.shown ?? 0, go: (i) => this.showHit(tab, i) });
+      const go = (/** @type {number} */ i) => {
+        this.showTab(tab);
+        if (!tab.view) this.table.current?.moveTo(i, false);
+        findAll(this.view, ".cdiag-main")[0].scrollIntoView({ block: "nearest" });
+      };
+      places.push({ label: tab.label, count: this.counts.get(tabName(tab))?.shown ?? 0, go });
     }
     return places.filter(({ count: hits }) => hits > 0);
-  }
-
-  /**
-   * @param {Tab} tab
-   * @param {number} index in the order of its table
-   */
-  showHit(tab, index) {
-    this.showTab(tab);
-    if (!tab.view) this.table.current?.moveTo(index, false);
-    findAll(this.view, ".cdiag-main")[0].scrollIntoView({ block: "nearest" });
   }
 
   /** Draws everything but the timeline. */
@@ -237,19 +223,25 @@ export class Dashboard extends Page {
     const { query, picked, isActive } = this.filter;
     const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))) : [];
     const { target, traced } = this;
+    const problem = store.problem ?? (store.catchingUp ? MISSED : null); // between the kernel and the page
     const passed = this.filter.pass(tab);
     const said = this.filter.describe(tab, passed);
+    const minor = this.filter.countMinor(tab);
+    const toggleMinor = () => {
+      this.filter.toggleMinor(tab);
+      this.paintFiltered();
+    };
     draw(this.view, html`
       <${Header} store=${store} recompiles=${this.compiles} size=${size} commands=${commands} onFlight=${fly}
         onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
       <//>
       ${isFull && query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
-      <${Problem} store=${store} />
+      ${problem !== null && html`<div class="cdiag-notice" role="alert">${problem}</div>`}
       ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
       ${this.isChoosing && html`
-        <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onClose=${() => this.choosePrinted(false)}
-          onChoose=${(/** @type {string[]} */ names) => this.choosePrinted(true, names)} />`}
+        <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onClose=${() => this.update({ isChoosing: false })}
+            onChoose=${(/** @type {string[]} */ printed) => this.update({ printed })} />`}
       ${size !== "line" && html`
         <${PlanCard} store=${store} actions=${this.planActions} picked=${picked?.label ?? null} isPrinting=${this.isPrinting} />`}
       ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
@@ -267,7 +259,10 @@ export class Dashboard extends Page {
             </button>`}
           <${Ways} store=${store} trail=${this.trail} />
         </div>
-        ${this.drawMinor(tab)}
+        ${minor > 0 && !isActive && html`
+          <button type="button" class="cdiag-link cdiag-minor" onClick=${toggleMinor}>
+            ${this.filter.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
+          </button>`}
         <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tabName(tab)}`}>
           <${DataTable} compiles=${this.compiles} tab=${tab} passed=${passed} said=${said} openId=${target?.row?.[0] ?? null}
             onOpen=${this.openRow} handle=${this.table} isHidden=${!isFull || Boolean(tab.view) || traced !== null} />
@@ -276,7 +271,7 @@ export class Dashboard extends Page {
               openId=${target?.row?.[0] ?? null} onOpen=${this.openRow} />`}
           ${traced && html`
             <${Provenance} key=${traced.title} title=${traced.title} graphs=${traced.graphs} texts=${store.texts}
-              onClose=${() => this.trace(null)} />`}
+              onClose=${() => this.update({ traced: null })} />`}
           ${target && html`<${DetailPane} details=${this.details} target=${target} isHidden=${traced !== null} />`}
         </div>
       </div>
@@ -285,27 +280,6 @@ export class Dashboard extends Page {
           <${PrintedTable} key=${tabName(each.tab)} compiles=${this.compiles} tab=${each.tab} positions=${each.positions} />`)}
       </div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
-  }
-
-  /**
-   * Says how many rows a tab leaves out, with a button that shows them.
-   * @param {Tab} tab
-   */
-  drawMinor(tab) {
-    const minor = this.filter.countMinor(tab);
-    if (!minor || this.filter.isActive) return null;
-    const toggle = () => {
-      this.filter.toggleMinor(tab);
-      this.paintFiltered();
-    };
-    return html`<button type="button" class="cdiag-link cdiag-minor" onClick=${toggle}>
-      ${this.filter.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
-    </button>`;
-  }
-
-  /** The table that is shown, with the rows that passed the filter. */
-  readTable() {
-    return { name: tabName(this.tab), table: this.store.table(this.tab.table), positions: this.filter.pass(this.tab) };
   }
 
   /** @param {boolean} isPrinting paper is white: everything is drawn in the light theme */
@@ -322,13 +296,9 @@ export class Dashboard extends Page {
     return tabs.map((tab) => ({ tab, positions: this.filter.pass(tab) })).filter(({ positions }) => positions.length > 0);
   }
 
-  /**
-   * Asks which tables to print, or no longer.
-   * @param {boolean} isChoosing
-   * @param {string[]} [names]
-   */
-  choosePrinted(isChoosing, names = this.printed) {
-    Object.assign(this, { isChoosing, printed: names });
+  /** @param {Partial<Dashboard>} values */
+  update(values) {
+    Object.assign(this, values);
     this.draw();
   }
 
@@ -435,15 +405,6 @@ export class Dashboard extends Page {
   }
 
   /**
-   * Shows graphs and code side by side, in place of the table and the details; null shows these again.
-   * @param {{title: string, graphs: TracedGraph[]} | null} traced
-   */
-  trace(traced) {
-    this.traced = traced;
-    this.draw();
-  }
-
-  /**
    * Shows a compile by its key; `id` is the event id of its row, null while it is in flight.
    * @param {string | null} key
    * @param {number | null} id
@@ -453,22 +414,13 @@ export class Dashboard extends Page {
     this.show({ key, table, row: id === null ? null : table.byId(id) });
   }
 
-  /** @param {Target} target */
+  /** @param {Target | null} target what the details show */
   show(target) {
     this.hints.hide();
-    if (!this.isFull) this.setFull(true);
-    this.traced = null;
-    this.target = target;
-    this.draw();
-    const id = target.row?.[0] ?? null;
-    const [compile] = this.compiles.members("compiles", target.key);
-    this.timeline.setSelected(target.table.name === "compiles" ? id : compile?.[0] ?? null);
-  }
-
-  closeDetail() {
-    this.target = null;
-    this.timeline.setSelected(null);
-    this.draw();
+    if (target && !this.isFull) this.setFull(true);
+    this.update({ traced: null, target });
+    const compile = target?.table.name === "compiles" ? target.row : this.compiles.members("compiles", target?.key ?? null)[0];
+    this.timeline.setSelected(compile?.[0] ?? null);
   }
 
   /**
@@ -480,12 +432,15 @@ export class Dashboard extends Page {
     if (event.defaultPrevented) return;
     if (event.key === "Escape" && this.target && !this.traced) {
       event.stopPropagation();
-      return this.closeDetail();
+      return this.show(null);
     }
     if (event.ctrlKey || event.metaKey || event.altKey || targetOf(event).closest("input, select, textarea, [contenteditable]")) return;
     /** @type {Record<string, () => void>} */
     const keys = {
-      "/": () => this.focusSearch(),
+      "/": () => {
+        if (!this.isFull) this.setFull(true);
+        findAll(this.view, ".cdiag-search")[0]?.focus();
+      },
       e: () => this.store.isFrozen || this.setFull(!this.isFull),
       j: () => this.moveStep(1),
       k: () => this.moveStep(-1),
@@ -496,11 +451,6 @@ export class Dashboard extends Page {
     run();
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  focusSearch() {
-    if (!this.isFull) this.setFull(true);
-    findAll(this.view, ".cdiag-search")[0]?.focus();
   }
 
   /**
@@ -532,15 +482,6 @@ function Ways({ store: { ranks, vllm }, trail }) {
       </button>`}
     <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => trail.explore({})}>guard explorer ›</button>
   </div>`;
-}
-
-/**
- * What went wrong between the kernel and the page.
- * @param {{store: Store}} props
- */
-function Problem({ store: { problem, catchingUp } }) {
-  const text = problem ?? (catchingUp ? MISSED : null);
-  return text && html`<div class="cdiag-notice" role="alert">${text}</div>`;
 }
 
 /**

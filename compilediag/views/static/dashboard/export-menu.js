@@ -2,6 +2,7 @@
 import { copyText } from "../core/clipboard.js";
 import { saveFile } from "../core/dom.js";
 import { writeLink } from "../core/place.js";
+import { tabName } from "../tables/columns.js";
 
 /** @type {[format: string, label: string][]} what the kernel writes */
 const FORMATS = [
@@ -13,7 +14,7 @@ const FORMATS = [
   ["perfetto", "Perfetto trace"],
 ];
 
-/** @typedef {() => {name: string, table: Table<any>, positions: number[]}} ReadTable the table that is shown, with its rows */
+/** @typedef {() => {tab: Tab, positions: number[]}} ReadTable the tab that is shown, with its rows */
 
 export class Exports {
   /**
@@ -62,10 +63,11 @@ export class Exports {
   }
 
   /** @param {ReturnType<ReadTable>} shown */
-  saveTable({ name, table, positions }) {
+  saveTable({ tab, positions }) {
+    const table = this.store.table(tab.table);
     const names = table.columns.map((column) => column.name);
     const lines = positions.map((i) => names.map((column) => writeCsv(table.get(table.rows[i], column))));
-    this.save(`${name}.csv`, "text/csv", [names.map(writeCsv), ...lines].map((cells) => cells.join(",")).join("\r\n"));
+    this.save(`${tabName(tab)}.csv`, "text/csv", [names.map(writeCsv), ...lines].map((cells) => cells.join(",")).join("\r\n"));
   }
 
   /**

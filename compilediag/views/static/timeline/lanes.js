@@ -42,6 +42,20 @@ const CAPTURES = {
   limit: "skip",
   failed: "skip",
 };
+/** @type {[table: string, shapeOf: (get: Get<any>) => string | undefined, write: (get: Get<any>) => string][]} what signs are of */
+const MARKS = [
+  [
+    "cache_lookups",
+    (get) => (COMPILE_CACHES.has(get("cache")) ? lookUp(LOOKUPS, get("outcome") ?? "") : undefined),
+    (get) => `${get("cache")} ${get("outcome")}`,
+  ],
+  [
+    "cudagraphs",
+    (get) => lookUp(CAPTURES, get("action") ?? ""),
+    (get) => `CUDA graph ${get("action")} ${[get("mode"), get("mismatch"), get("reason")].filter(Boolean).join(": ")}`.trim(),
+  ],
+  ["graph_breaks", () => "break", (get) => `graph break: ${get("reason")}`],
+];
 const TABLES = ["compiles", "recompiles", "phases", "cache_lookups", "cudagraphs", "graph_breaks"];
 const LEAST_SHARE = 0.003; // of the largest time: below, a kind of phase can hardly be seen
 const UNCOMPILED = 0.15; // of the time before, where a function runs uncompiled after it
@@ -77,8 +91,7 @@ export class TimelineLanes {
     this.byFunction.clear();
     this.byCompile.clear();
     this.signs.clear();
-    this.addCompiles();
-    this.addFlights(flights);
+    this.addCompiles(flights);
     this.addPhases();
     this.addMarks();
     // What is compiling now comes first, then what cost most.
@@ -102,15 +115,9 @@ export class TimelineLanes {
     return this.whole;
   }
 
-  /**
-   * When something happened, Unix ms; a compile in flight has no end.
-   * @param {(start: number, end: number) => void} visit
-   */
-  eachSpan(visit) {
-    for (const lane of this.list) {
-      for (const { start, end } of lane.bars) visit(start, end);
-      for (const { at } of lane.marks) visit(at, at);
-    }
+  /** When something happened, Unix ms; a compile in flight has no end. */
+  get spans() {
+    return this.list.flatMap(({ bars, marks }) => [...bars, ...marks.map(({ at }) => ({ start: at, end: at }))]);
   }
 
   /**
@@ -123,45 +130,42 @@ export class TimelineLanes {
 
   /** @param {CompiledFunction} what */
   laneOf(what) {
-    const known = this.byFunction.get(what.lane);
-    /** @type {Lane} */
-    const lane = known ?? { ...what, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
-    this.byFunction.set(what.lane, lane);
+    let lane = this.byFunction.get(what.lane);
+    if (!lane) {
+      lane = { ...what, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
+      this.byFunction.set(what.lane, lane);
+    }
     return lane;
   }
 
-  addCompiles() {
+  /** @param {RunningCompile[]} flights */
+  addCompiles(flights) {
     const table = this.store.table("compiles");
     for (const row of table.rows) {
       const get = table.reader(row);
       const lane = this.laneOf(describeFunction(get("function"), get("file"), get("line")));
-      const [start, key] = [get("time"), this.compiles.keyOf(table, row)];
-      const end = start + (get("duration_s") ?? 0) * 1e3;
+      const [start, key, seconds] = [get("time"), this.compiles.keyOf(table, row), get("duration_s") ?? 0];
+      const end = start + seconds * 1e3;
       const [isFailed, isBackward] = [get("outcome") === "failed", get("trigger") === "lazy_backward"];
       const isRecompile = get("is_recompile") === true || (isBackward && this.compiles.findRecompile(key) !== null);
       lane.bars.push({ start, end, row, flight: null, key, isRecompile, isBackward, isFailed, lane });
       if (get("limit") !== null) lane.uncompiled ??= end;
       if (isRecompile) this.signs.add("recompile");
       this.signs.add(isFailed ? "failed" : "dynamo");
-      lane.first = Math.min(lane.first, start);
-      lane.seconds += get("duration_s") ?? 0;
-      if (key !== null) this.byCompile.set(key, lane);
+      lane.seconds += seconds;
     }
-  }
-
-  /** @param {RunningCompile[]} flights */
-  addFlights(flights) {
     for (const flight of flights) {
       const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line));
-      const key = flight.compile_key;
-      const [start, isRecompile] = [flight.started_ms, this.compiles.findRecompile(key) !== null];
-      const isBackward = flight.trigger === "lazy_backward";
+      const [start, key, isBackward] = [flight.started_ms, flight.compile_key, flight.trigger === "lazy_backward"];
+      const isRecompile = this.compiles.findRecompile(key) !== null;
       lane.bars.push({ start, end: Infinity, row: null, flight, key, isRecompile, isBackward, isFailed: false, lane });
       lane.isFlying = true;
-      lane.first = Math.min(lane.first, flight.started_ms);
-      if (key !== null && !this.byCompile.has(key)) this.byCompile.set(key, lane);
     }
-    this.byFunction.forEach((lane) => lane.bars.sort((a, b) => a.start - b.start));
+    for (const lane of this.byFunction.values()) {
+      lane.bars.sort((a, b) => a.start - b.start);
+      lane.first = lane.bars[0].start;
+      for (const { key } of lane.bars) if (key !== null) this.byCompile.set(key, lane);
+    }
   }
 
   addPhases() {
@@ -182,64 +186,27 @@ export class TimelineLanes {
   }
 
   addMarks() {
-    const lookups = this.store.table("cache_lookups");
-    for (const row of lookups.rows) {
-      const get = lookups.reader(row);
-      const shape = COMPILE_CACHES.has(get("cache") ?? "") ? lookUp(LOOKUPS, get("outcome") ?? "") : undefined;
-      this.addMark(lookups, row, shape, `${get("cache")} ${get("outcome")}`, get("saved_s"));
+    for (const [name, shapeOf, write] of MARKS) {
+      const table = this.store.table(name);
+      for (const row of table.rows) {
+        const get = table.reader(row);
+        const [shape, key] = [shapeOf(get), this.compiles.keyOf(table, row)];
+        if (!shape) continue;
+        // An event outside any compile, such as a capture, is in the lane of its function, if that was compiled.
+        const lane = this.byCompile.get(key ?? "") ?? this.byFunction.get(describeFunction(get("function"), get("file"), get("line")).lane);
+        if (!lane) continue;
+        this.signs.add(shape);
+        lane.marks.push({ at: get("time"), shape, label: write(get), key, saved: get("saved_s") });
+      }
     }
-    const captures = this.store.table("cudagraphs");
-    for (const row of captures.rows) {
-      const get = captures.reader(row);
-      this.addMark(captures, row, lookUp(CAPTURES, get("action") ?? ""), labelCapture(get), null);
-    }
-    const breaks = this.store.table("graph_breaks");
-    for (const row of breaks.rows) this.addMark(breaks, row, "break", `graph break: ${breaks.get(row, "reason")}`, null);
-  }
-
-  /**
-   * @param {Table<any>} table
-   * @param {Cells} row
-   * @param {string | undefined} shape
-   * @param {string} label
-   * @param {number | null} saved s
-   */
-  addMark(table, row, shape, label, saved) {
-    const key = this.compiles.keyOf(table, row);
-    if (!shape) return;
-    const get = table.reader(row);
-    // An event outside any compile, such as a capture, is in the lane of its function, if that was compiled.
-    const lane = this.byCompile.get(key ?? "") ?? this.byFunction.get(describeFunction(get("function"), get("file"), get("line")).lane);
-    if (lane) this.signs.add(shape);
-    lane?.marks.push({ at: table.get(row, "time"), shape, label, key, saved });
   }
 
   /** @returns {TimeRange} */
   findExtent() {
     const from = this.list.reduce((low, lane) => Math.min(low, lane.first), Infinity);
     if (from === Infinity) return { from: 0, to: 0 };
-    let to = from;
-    this.eachSpan((start, end) => {
-      to = Math.max(to, end === Infinity ? start : end);
-    });
+    const to = this.spans.reduce((high, { start, end }) => Math.max(high, end === Infinity ? start : end), from);
     const isEnded = this.list.some((lane) => lane.uncompiled !== null); // what follows needs some room
     return { from, to: isEnded ? to + UNCOMPILED * (to - from) : to };
   }
-}
-
-/**
- * Lanes that have a compile in `lit` first, each group in its order.
- * @param {Lane[]} lanes
- * @param {Set<string | null> | null} lit keys of compiles; null for all
- */
-export function putLitFirst(lanes, lit) {
-  if (lit === null) return lanes;
-  const isLit = new Map(lanes.map((lane) => [lane, lane.bars.some((bar) => lit.has(bar.key))]));
-  return [...lanes.filter((lane) => isLit.get(lane)), ...lanes.filter((lane) => !isLit.get(lane))];
-}
-
-/** @param {Get<CudagraphsRow>} get */
-function labelCapture(get) {
-  const words = [get("mode"), get("mismatch"), get("reason")].filter(Boolean).join(": ");
-  return `CUDA graph ${get("action")} ${words}`.trim();
 }

@@ -4,8 +4,7 @@ import { Inputs } from "../core/inputs.js";
 import { SessionMemory } from "../core/memory.js";
 import { toX } from "./axis.js";
 import { makeLayout } from "./drawing.js";
-import { putLitFirst } from "./lanes.js";
-import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, TimeScale } from "./ranges.js";
+import { clampRange, findIdle, fitRange, makeBounds, revealRange, TimeScale } from "./ranges.js";
 
 const LONGEST_HISTORY = 50;
 const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
@@ -19,39 +18,18 @@ const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
  * @returns {CompileBar | null}
  */
 export function findNext(lanes, current, key, range) {
-  if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
-  const inView = lanes.flatMap(({ bars }) => bars).find(({ start, end }) => end >= range.from && start <= range.to);
-  if (!current) return inView ?? findEnd(lanes, false);
-  const { lane } = current;
-  const position = lane.bars.indexOf(current);
-  if (key === "ArrowLeft") return lane.bars[position - 1] ?? null;
-  if (key === "ArrowRight") return lane.bars[position + 1] ?? null;
-  return findNearest(lanes, current, key === "ArrowUp" ? -1 : 1);
-}
-
-/**
- * The compile nearest in time in the next lane that has any.
- * @param {Lane[]} lanes
- * @param {CompileBar} current
- * @param {number} step
- */
-function findNearest(lanes, current, step) {
-  /** @param {CompileBar} bar */
-  const distance = (bar) => Math.abs(bar.start - current.start);
-  for (let i = lanes.indexOf(current.lane) + step; lanes[i]; i += step) {
-    const { bars } = lanes[i];
-    if (bars.length) return bars.reduce((best, bar) => (distance(bar) < distance(best) ? bar : best));
-  }
-  return null;
-}
-
-/**
- * @param {Lane[]} lanes
- * @param {boolean} isLast
- */
-function findEnd(lanes, isLast) {
-  const ends = lanes.flatMap(({ bars }) => (isLast ? bars.slice(-1) : bars.slice(0, 1)));
-  return ends.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start))[0] ?? null;
+  const all = lanes.flatMap(({ bars }) => bars);
+  /** @param {(bar: CompileBar) => number} distance */
+  const findNearest = (distance, bars = all) => bars.reduce((best, bar) => (best && distance(best) <= distance(bar) ? best : bar), /** @type {CompileBar | null} */ (null));
+  if (key === "End") return findNearest(({ start }) => -start);
+  if (key === "Home") return findNearest(({ start }) => start);
+  if (!current) return all.find(({ start, end }) => end >= range.from && start <= range.to) ?? findNearest(({ start }) => start);
+  const { bars } = current.lane;
+  if (key === "ArrowLeft") return bars[bars.indexOf(current) - 1] ?? null;
+  if (key === "ArrowRight") return bars[bars.indexOf(current) + 1] ?? null;
+  // The compile nearest in time in the next lane.
+  const next = lanes[lanes.indexOf(current.lane) + (key === "ArrowUp" ? -1 : 1)];
+  return findNearest(({ start }) => Math.abs(start - current.start), next?.bars ?? []);
 }
 
 /** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit" | "warmup">} View */
@@ -113,8 +91,9 @@ export class TimelineModel {
     this.layout = makeLayout(width, lanes.signs.has("recompile") || this.store.isLive(), isStrip);
     this.now = this.store.kernelNow();
     if (this.inputs.haveChanged(lanes.version, lanes.list, lit)) {
-      this.ordered = putLitFirst(lanes.list, lit);
-      this.idle = this.isShared ? [] : findIdle((visit) => lanes.eachSpan(visit), lanes.extent);
+      const byLit = Map.groupBy(lanes.list, ({ bars }) => lit === null || bars.some(({ key }) => lit.has(key)));
+      this.ordered = [...(byLit.get(true) ?? []), ...(byLit.get(false) ?? [])];
+      this.idle = this.isShared ? [] : findIdle(lanes.spans, lanes.extent);
       const { key, start } = this.current ?? {}; // lanes are made anew
       this.current = this.current && lanes.findBar((bar) => bar.key === key && bar.start === start);
     }
@@ -209,7 +188,7 @@ export class TimelineModel {
   show(range, isStep) {
     if (isStep) this.history = [...this.history, this.zoom].slice(-LONGEST_HISTORY);
     const { from, to } = clampRange(range, this.bounds);
-    const isAll = showsAll({ from, to }, this.bounds);
+    const isAll = to - from >= (this.bounds.to - this.bounds.from) * 0.999;
     this.zoom = isAll ? null : { from: this.scale.toMs(from), to: this.scale.toMs(to) };
   }
 

@@ -6,7 +6,6 @@
 /** @typedef {{start: number, end: number, at: number, width: number, isFolded: boolean}} Stretch Unix ms, and units */
 
 const SHORTEST = 0.05; // units, the closest zoom
-const SLOTS = 500; // so many that a pause worth folding has empty ones
 const LEAST_IDLE = 0.01; // of the whole: a shorter pause is never folded
 const FOLD_WIDTH = 0.02; // of the busy time: width of a folded stretch
 const ALL_FOLDS = 0.3; // of the busy time: width of all folded stretches
@@ -14,33 +13,16 @@ const PADDING = 0.01; // of the whole, at both ends
 const FIT_MARGIN = 0.08; // of a bar, at both of its ends
 
 /**
- * The stretches without any span that are long enough to fold. Spans are sorted into slots and not among themselves,
- * because a live page does this at every patch.
- * @param {(visit: (start: number, end: number) => void) => void} eachSpan gives Unix ms
+ * The stretches without any span that are long enough to fold: so many spans have ended as had begun.
+ * @param {{start: number, end: number}[]} spans Unix ms
  * @param {TimeRange} extent Unix ms
  */
-export function findIdle(eachSpan, extent) {
-  const length = extent.to - extent.from;
-  if (length <= 0) return [];
-  const isBusy = new Uint8Array(SLOTS);
-  const [first, last] = [new Float64Array(SLOTS).fill(Infinity), new Float64Array(SLOTS).fill(-Infinity)];
-  /** @param {number} ms */
-  const slotOf = (ms) => Math.max(0, Math.min(SLOTS - 1, Math.floor(((ms - extent.from) / length) * SLOTS)));
-  eachSpan((start, end) => {
-    const [low, high] = [slotOf(start), slotOf(end)];
-    isBusy.fill(1, low, high + 1);
-    first[low] = Math.min(first[low], start);
-    last[high] = Math.max(last[high], end);
-  });
+export function findIdle(spans, { from, to }) {
+  const starts = Float64Array.from([...spans.map(({ start }) => start), to]).sort();
+  const ends = Float64Array.from(spans, ({ end }) => end).sort();
   /** @type {TimeRange[]} */
   const idle = [];
-  for (let slot = 1; slot < SLOTS; slot += 1) {
-    if (isBusy[slot]) continue;
-    const before = slot - 1;
-    while (slot < SLOTS - 1 && !isBusy[slot]) slot += 1;
-    const [from, to] = [last[before], Math.min(first[slot], extent.to)];
-    if (to - from > length * LEAST_IDLE) idle.push({ from, to });
-  }
+  ends.forEach((end, i) => starts[i + 1] - end > (to - from) * LEAST_IDLE && idle.push({ from: end, to: starts[i + 1] }));
   return idle;
 }
 
@@ -56,52 +38,36 @@ export class TimeScale {
     /** @type {Stretch[]} */
     this.stretches = [];
     this.width = 0;
+    /** @param {number} begin @param {number} end @param {number} wide @param {boolean} isFolded */
+    const add = (begin, end, wide, isFolded) => {
+      this.stretches.push({ start: begin, end, at: this.width, width: wide, isFolded });
+      this.width += wide;
+    };
     let start = extent.from;
     for (const fold of folds.filter(({ from, to }) => to - from > width)) {
-      this.add(start, fold.from, fold.from - start, false);
-      this.add(fold.from, fold.to, width, true);
+      add(start, fold.from, fold.from - start, false);
+      add(fold.from, fold.to, width, true);
       start = fold.to;
     }
-    this.add(start, extent.to, extent.to - start, false);
+    add(start, extent.to, extent.to - start, false);
   }
 
-  /**
-   * @param {number} start
-   * @param {number} end
-   * @param {number} width
-   * @param {boolean} isFolded
-   */
-  add(start, end, width, isFolded) {
-    this.stretches.push({ start, end, at: this.width, width, isFolded });
-    this.width += width;
+  get last() {
+    return this.stretches[this.stretches.length - 1];
   }
 
   /** @param {number} ms */
   toUnits(ms) {
-    if (this.stretches.length === 1) return ms - this.stretches[0].start; // as it is nearly always
-    const { start, end, at, width, isFolded } = this.find((stretch) => stretch.end > ms);
+    const { start, end, at, width, isFolded } = this.stretches.find((stretch) => stretch.end > ms) ?? this.last;
     return at + (isFolded ? ((ms - start) / (end - start)) * width : ms - start);
   }
 
   /** @param {number} units */
   toMs(units) {
-    const { start, end, at, width, isFolded } = this.find((stretch) => stretch.at + stretch.width > units);
+    const { start, end, at, width, isFolded } = this.stretches.find((stretch) => stretch.at + stretch.width > units) ?? this.last;
     return start + (isFolded ? ((units - at) / width) * (end - start) : units - at);
   }
 
-  /**
-   * The first stretch that ends after a place, or the last.
-   * @param {(stretch: Stretch) => boolean} endsLater
-   */
-  find(endsLater) {
-    let [low, high] = [0, this.stretches.length - 1];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (endsLater(this.stretches[middle])) high = middle;
-      else low = middle + 1;
-    }
-    return this.stretches[low];
-  }
 }
 
 /**
@@ -184,13 +150,4 @@ export function pinchRange([a, b], [shareA, shareB], bounds) {
   const width = Math.min(Math.max(Math.abs((b - a) / apart), SHORTEST), bounds.to - bounds.from);
   const start = (a + b) / 2 - ((shareA + shareB) / 2) * width;
   return clampRange({ from: start, to: start + width }, bounds);
-}
-
-/**
- * True if a range shows everything.
- * @param {TimeRange} range
- * @param {TimeRange} bounds
- */
-export function showsAll({ from, to }, bounds) {
-  return to - from >= (bounds.to - bounds.from) * 0.999;
 }
