@@ -70,7 +70,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
     paint();
     const row = target?.row ? -1 - target.row[0] : null;
     timelines.forEach((timeline, side) => {
-      timeline.setLit(row === null ? null : new Set(evidence[kind?.table ?? ""]?.[row]?.[side]));
+      timeline.model.lit = row === null ? null : new Set(evidence[kind?.table ?? ""]?.[row]?.[side]);
       timeline.paint();
     });
   };

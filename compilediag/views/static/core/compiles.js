@@ -3,6 +3,7 @@
 // torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
 import { formatCode, formatFunction, MISSING, splitFunction } from "./format.js";
 import { Inputs } from "./inputs.js";
+import { findCellNumber } from "./notebook-cell.js";
 
 /** @typedef {{what: string, change: string | null}} Change `idx.shape[0]`, and `8 → 6` */
 /**
@@ -13,6 +14,7 @@ import { Inputs } from "./inputs.js";
  * @property {string | null} file
  * @property {number | null} line
  * @property {string} lane its key
+ * @property {number | null} cell number of the notebook's cell that it begins in
  */
 
 /**
@@ -47,7 +49,7 @@ export function joinChange({ what, change }) {
  */
 export function describeFunction(name, file, line) {
   const [own, after] = splitFunction(name);
-  return { name: formatFunction(name) ?? "?", own: own ?? "?", after, file, line, lane: `${name}|${file}|${line}` };
+  return { name: formatFunction(name) ?? "?", own: own ?? "?", after, file, line, lane: `${name}|${file}|${line}`, cell: after ? null : findCellNumber(file) };
 }
 
 export class Compiles {

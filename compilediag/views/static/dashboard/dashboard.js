@@ -180,7 +180,7 @@ export class Dashboard extends Page {
   paintFiltered() {
     this.memory.save({ tab: this.chosen, query: this.filter.query, picked: this.filter.picked });
     this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
-    this.timeline.setLit(this.filter.lit);
+    this.timeline.model.lit = this.filter.lit;
     this.counts = this.filter.count(allTabs(this.store));
     this.hits.places = this.filter.terms.length ? this.findHits() : [];
     this.draw();
@@ -347,7 +347,7 @@ export class Dashboard extends Page {
    * @param {number[] | null} evidence
    */
   mark(evidence) {
-    this.timeline.setLit(evidence ? this.filter.findKeys(evidence) : this.filter.lit);
+    this.timeline.model.lit = evidence ? this.filter.findKeys(evidence) : this.filter.lit;
     if (this.size !== "line") this.timeline.paint();
   }
 

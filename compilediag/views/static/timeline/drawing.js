@@ -2,7 +2,6 @@
 import { joinChange, readChange } from "../core/compiles.js";
 import { make } from "../core/dom.js";
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
-import { findCellNumber } from "../core/notebook-cell.js";
 import { AXIS, drawAxis, drawGrid, drawWarmupEnd, fillRect, strokeLines, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
 import { PHASE_KINDS } from "./phases.js";
@@ -464,13 +463,12 @@ function drawName({ context, palette, width, layout, hasLinks }, lane, top) {
   const used = gutter ? 0 : context.measureText(name).width + 8;
   context.font = FONT;
   context.fillStyle = palette.muted;
-  const isLink = hasLinks && !lane.after && findCellNumber(lane.file) !== null;
   const place = lane.after ?? formatPlace(lane.file, lane.line)?.replace(/^Cell (?=In)/, "") ?? "";
   const seconds = lane.seconds ? formatSeconds(lane.seconds) : "";
   const tail = place && seconds ? ` · ${seconds}` : seconds;
   const fitted = fitText(context, place, room - used - context.measureText(tail).width, true);
   const below = gutter ? y + 16 : y;
-  if (!isLink) return context.fillText(fitted + tail, left + used, below);
+  if (!hasLinks || lane.cell === null) return context.fillText(fitted + tail, left + used, below);
   context.fillText(tail, left + used + context.measureText(fitted).width, below);
   context.fillStyle = palette.accent;
   context.fillText(fitted, left + used, below);

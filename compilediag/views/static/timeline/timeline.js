@@ -2,7 +2,7 @@
 import { make, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
-import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
+import { hasCells, selectLine } from "../core/notebook-cell.js";
 import { readPalette } from "../core/theme.js";
 import { draw, html } from "../core/view.js";
 import { toX } from "./axis.js";
@@ -78,11 +78,6 @@ export class Timeline {
     if (this.painting !== null) cancelAnimationFrame(this.painting);
   }
 
-  /** @param {Set<string | null> | null} lit */
-  setLit(lit) {
-    this.model.lit = lit;
-  }
-
   /** @param {number | null} id */
   setSelected(id) {
     const { model } = this;
@@ -127,7 +122,7 @@ export class Timeline {
     const place = { lanes: this.lanes, bounds, range, gutter: layout.gutter, width };
     this.overview.paint(model.zoom && !model.isStrip ? place : null, { ...view, ...model.wholeView, selected: null, current: null });
     this.paintTip();
-    this.planTable();
+    this.paintTable();
     model.save();
     if (this.inputs.range.haveChanged(range.from, range.to)) this.onRange?.(range);
   }
@@ -137,39 +132,42 @@ export class Timeline {
     const { hiddenCount, ordered } = model;
     const switches = [model.zoom === null, model.isFolded, model.isOpen, model.hasTable, model.hasKeys];
     if (!this.inputs.head.haveChanged(...switches, this.lanes.version, model.idleSeconds, hiddenCount)) return;
-    draw(this.head, html`<${Head} model=${model} flip=${(/** @type {Switch} */ name) => this.flip(name)}
+    /** @param {Switch} name */
+    const flip = (name) => {
+      model[name] = !model[name];
+      this.paint();
+    };
+    draw(this.head, html`<${Head} model=${model} flip=${flip}
       showAll=${() => this.show(model.bounds, true)} />`);
     const seconds = ordered.slice(-hiddenCount).reduce((sum, lane) => sum + lane.seconds, 0);
     const text = model.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`;
     draw(this.more, hiddenCount > 0 && html`
-      <button type="button" class="cdiag-link cdiag-more-lanes" aria-expanded=${model.isOpen} onClick=${() => this.flip("isOpen")}>${text}</button>`);
+      <button type="button" class="cdiag-link cdiag-more-lanes" aria-expanded=${model.isOpen} onClick=${() => flip("isOpen")}>${text}</button>`);
   }
 
   /** Draws the table when what it shows has changed; later if nobody sees it. */
-  planTable() {
+  paintTable() {
     const { model } = this;
     const { from, to } = model.range;
     const [wasShown = false] = this.inputs.table.last;
-    const isUrgent = wasShown !== model.hasTable;
     if (!this.inputs.table.haveChanged(model.hasTable, from, to, this.lanes.version)) return;
-    clearTimeout(isUrgent ? this.tableTimer : undefined);
-    if (isUrgent) this.drawTable();
-    else this.tableTimer ??= setTimeout(() => this.drawTable(), TABLE_REST_MS);
-  }
-
-  drawTable() {
-    this.tableTimer = undefined;
-    draw(this.table, html`<${TimelineTable} model=${this.model} onPick=${(/** @type {CompileBar} */ bar) => this.open(bar)} />`);
+    const paint = () => {
+      this.tableTimer = undefined;
+      draw(this.table, html`<${TimelineTable} model=${model} onPick=${(/** @type {CompileBar} */ bar) => this.open(bar)} />`);
+    };
+    if (wasShown === model.hasTable) return void (this.tableTimer ??= setTimeout(paint, TABLE_REST_MS));
+    clearTimeout(this.tableTimer);
+    paint();
   }
 
   /** Shows what is under the pointer, or else the compile that the keys have reached. */
   paintTip() {
     const { model, tip, pointer } = this;
     const bar = this.hasFocus ? model.current : null;
-    const hit = this.input.isBusy ? null : pointer ? this.hitAt(pointer) : bar && { lane: bar.lane, bar, marks: [], isName: false };
+    const hit = this.input.isBusy ? null : pointer ? model.hitAt(pointer, this.scroller.scrollTop) : bar && { lane: bar.lane, bar, marks: [], isName: false };
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
     setShown(tip, isShown);
-    this.scroller.style.cursor = hit?.isPlace && this.hasLine(hit.lane) ? "pointer" : "";
+    this.scroller.style.cursor = hit?.isPlace && hit.lane.cell !== null && hasCells(this.node) ? "pointer" : "";
     if (!isShown) return;
     const now = hit.bar?.flight ? model.now : 0;
     if (this.inputs.tip.haveChanged(hit.lane, hit.bar, hit.isName, hit.marks.length, now, model.store.plan)) {
@@ -234,12 +232,6 @@ export class Timeline {
     this.paint();
   }
 
-  /** @param {Switch} name */
-  flip(name) {
-    this.model[name] = !this.model[name];
-    this.paint();
-  }
-
   /**
    * Marks a stretch while it is selected; null: none.
    * @param {TimeRange | null} band px
@@ -252,17 +244,9 @@ export class Timeline {
     Object.assign(this.band.style, { left: `${left}px`, width: `${Math.max(0, band.to - left)}px`, height });
   }
 
-  /**
-   * @param {Point} point
-   * @returns {Hit | null}
-   */
-  hitAt(point) {
-    return this.model.hitAt(point, this.scroller.scrollTop);
-  }
-
   /** @param {Point} point */
   pick(point) {
-    const hit = this.hitAt(point);
+    const hit = this.model.hitAt(point, this.scroller.scrollTop);
     if (hit?.bar) this.open(hit.bar);
     else if (hit?.isPlace) this.goToLine(hit.lane);
   }
@@ -272,15 +256,7 @@ export class Timeline {
    * @param {Lane} lane
    */
   goToLine(lane) {
-    return this.hasLine(lane) && selectLine(this.node, findCellNumber(lane.file) ?? 0, lane.line ?? 1);
-  }
-
-  /**
-   * True if the function of a lane is in the notebook around the page.
-   * @param {Lane} lane
-   */
-  hasLine(lane) {
-    return !lane.after && findCellNumber(lane.file) !== null && hasCells(this.node);
+    return lane.cell !== null && selectLine(this.node, lane.cell, lane.line ?? 1);
   }
 
   /** @param {CompileBar} bar */
@@ -294,7 +270,7 @@ export class Timeline {
    */
   fit(point) {
     const { model } = this;
-    const hit = this.hitAt(point);
+    const hit = this.model.hitAt(point, this.scroller.scrollTop);
     const bars = hit?.isName ? hit.lane.bars : hit?.bar ? [hit.bar] : [];
     if (bars.length) model.fit({ start: bars[0].start, end: Math.min(model.now, Math.max(...bars.map((bar) => bar.end))) });
     else model.show(model.bounds, true);
@@ -304,22 +280,9 @@ export class Timeline {
   /** @param {KeyboardEvent} event */
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const isDone = event.shiftKey && event.key.startsWith("Arrow") ? this.moveBy(event.key) : this.actOn(event.key, event.shiftKey);
-    if (!isDone) return;
+    if (!this.actOn(event.key, event.shiftKey)) return;
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  /**
-   * Moves the view by keys; true for a key that does.
-   * @param {string} key
-   */
-  moveBy(key) {
-    const { range, bounds, layout } = this.model;
-    const by = KEY_MOVE * (range.to - range.from);
-    if (key === "ArrowUp" || key === "ArrowDown") this.scroller.scrollBy(0, key === "ArrowUp" ? -layout.lane : layout.lane);
-    else this.show(moveRange(range, key === "ArrowLeft" ? -by : by, bounds), true);
-    return true;
   }
 
   /**
@@ -329,28 +292,27 @@ export class Timeline {
    */
   actOn(key, isShifted) {
     const { model } = this;
-    const { range, bounds, current } = model;
-    const middle = current ? (model.unitsOf(current).from + model.unitsOf(current).to) / 2 : (range.from + range.to) / 2;
-    if (key === "+" || key === "=") this.show(zoomRange(range, middle, KEY_ZOOM, bounds), true);
-    else if (key === "-" || key === "_") this.show(zoomRange(range, middle, 1 / KEY_ZOOM, bounds), true);
+    const { range, bounds, current, layout } = model;
+    const bar = current ? model.unitsOf(current) : range;
+    const by = (key === "ArrowLeft" ? -KEY_MOVE : KEY_MOVE) * (range.to - range.from);
+    /** @param {number} factor */
+    const zoom = (factor) => this.show(zoomRange(range, (bar.from + bar.to) / 2, factor, bounds), true);
+    if (key === "+" || key === "=") zoom(KEY_ZOOM);
+    else if (key === "-" || key === "_") zoom(1 / KEY_ZOOM);
     else if (key === "0") this.show(bounds, true);
+    else if (isShifted && (key === "ArrowUp" || key === "ArrowDown")) this.scroller.scrollBy(0, key === "ArrowUp" ? -layout.lane : layout.lane);
+    else if (isShifted && key.startsWith("Arrow")) this.show(moveRange(range, by, bounds), true);
     else if (key.startsWith("Arrow") || key === "Home" || key === "End") {
       this.setCurrent(findNext(model.isStrip ? model.ordered : model.shown, current, key, model.view.range) ?? current);
-    } else if (key === "Enter") {
-      if (!current) return false;
-      if (!isShifted) this.open(current);
-      else return this.goToLine(current.lane);
-    } else if (key === "Escape") return this.goBack();
-    else return false;
+    } else if (key === "Enter" && current) {
+      if (isShifted) return this.goToLine(current.lane);
+      this.open(current);
+    } else if (key === "Escape" && current) this.setCurrent(null);
+    else if (key === "Escape") {
+      this.paint();
+      return model.goBack();
+    } else return false;
     return true;
-  }
-
-  /** Undoes the last thing that was done by key or pointer; false if there is nothing. */
-  goBack() {
-    const isDone = this.model.current !== null || this.model.goBack();
-    if (this.model.current) this.setCurrent(null);
-    this.paint();
-    return isDone;
   }
 
   /** @param {CompileBar | null} bar */
