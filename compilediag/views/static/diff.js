@@ -1,10 +1,10 @@
 // The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
+import { SearchField } from "./core/blocks.js";
 import { Compiles } from "./core/compiles.js";
 import { make } from "./core/dom.js";
 import { formatAmount } from "./core/format.js";
 import { Hints } from "./core/hints.js";
 import { openPage, unpackPatch } from "./core/page-data.js";
-import { SearchField } from "./core/search.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
 import { draw, Held, html } from "./core/view.js";

@@ -1,8 +1,155 @@
-// The blocks that details are made of, as components: sections, facts, bars, lines of code.
-import { explain } from "./glossary.js";
-import { formatCount, formatValue } from "./format.js";
-import { Term } from "./text.js";
+// The blocks that all regions are made of: texts with code and links, words with an explanation, moments, small drawings,
+// sections, facts, bars, fields, buttons that copy.
+import { formatAgo, formatClock, formatCount, formatDate, formatSeconds, formatValue } from "./format.js";
 import { html } from "./view.js";
+import { WORDS } from "./words.js";
+import { useState } from "../vendor/hooks.js";
+
+/** @typedef {"again" | "down" | "good" | "larger" | "open" | "search" | "smaller" | "stop" | "warning"} IconName */
+
+/** @type {Record<IconName, string>} path in a square of 16 */
+const PATHS = {
+  again: "M13 8a5 5 0 1 1-1.6-3.7M13 2v3h-3", // a recompile
+  down: "M4 6l4 4 4-4",
+  good: "M3 8.5l3.2 3L13 4.5",
+  larger: "M9.5 2.5h4v4M6.5 13.5h-4v-4M13.5 2.5l-5 5M2.5 13.5l5-5",
+  open: "M6 3l5 5-5 5", // turned while what it opens is open
+  search: "M2.5 7a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M10.5 10.5L14 14",
+  smaller: "M13.5 6.5h-4v-4M2.5 9.5h4v4M9.5 6.5l4.5-4.5M6.5 9.5L2 14",
+  stop: "M2.2 8a5.8 5.8 0 1 0 11.6 0a5.8 5.8 0 1 0-11.6 0M8 5v4M8 11.2v.1",
+  warning: "M8 2.2l6.2 11H1.8zM8 6.5v3M8 11.6v.1",
+};
+
+/** @param {{name: IconName}} props */
+export function Icon({ name }) {
+  return html`<svg class="cdiag-icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;
+}
+
+/**
+ * What a word means, in a sentence or two, shown on hover and on focus; null for one that needs no explanation.
+ * @param {string} word a total, a tab, a label of a column, a mark or a kind of guard
+ */
+export function explain(word) {
+  return Object.hasOwn(WORDS.meanings, word) ? WORDS.meanings[word] : null;
+}
+
+/** The only addresses in our own sentences: torch's pages about graph breaks. Texts of a program can hold any other. */
+const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{1,6}\.html)(?=\.?(?:\s|$))/;
+
+/**
+ * A sentence in which `code` between backticks becomes a code element, and an address of torch's pages a link.
+ * @param {{text: string}} props
+ */
+export function Prose({ text }) {
+  const parts = text.split("`");
+  return parts.map((part, i) => (i % 2 && i < parts.length - 1 ? html`<code>${part}</code>` : linkAddresses(part)));
+}
+
+/** @param {string} text */
+function linkAddresses(text) {
+  return text.split(ADDRESS).map((part, i) => (i % 2 ? html`<${Link} url=${part} title=${part} />` : part));
+}
+
+/**
+ * A link that opens in a tab of its own.
+ * @param {{url: string, title: string}} props
+ */
+export function Link({ url, title }) {
+  return html`<a class="cdiag-link" href=${url} target="_blank" rel="noopener noreferrer">${title}</a>`;
+}
+
+/**
+ * A word with an explanation. It is a button, so that it can be reached by key and tapped.
+ * @param {{text: string, hint: string | null}} props
+ */
+export function Term({ text, hint }) {
+  if (!hint) return html`<span>${text}</span>`;
+  return html`<button type="button" class="cdiag-term" data-hint=${hint}>${text}</button>`;
+}
+
+/**
+ * A moment as the time since the start, with the time of the clock as its title.
+ * @param {{ms: number, start: number}} props Unix ms
+ */
+export function At({ ms, start }) {
+  return html`<span title=${formatClock(ms)}>${formatSeconds(Math.max(0, ms - start) / 1e3)}</span>`;
+}
+
+/**
+ * "12 s ago", with the date and the time of the clock as its title.
+ * @param {{ms: number, now: number}} props Unix ms
+ */
+export function Ago({ ms, now }) {
+  return html`<span class="cdiag-ago" title=${formatDate(ms)}>${formatAgo(ms, now)}</span>`;
+}
+
+/**
+ * The words of a query, in lower case. A text matches if it has all of them.
+ * @param {string} text
+ */
+export function splitQuery(text) {
+  return text.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+/**
+ * @param {{
+ *   label: string, placeholder?: string, value: string, onInput: (text: string) => void, onKeyDown?: (event: KeyboardEvent) => void
+ * }} props
+ */
+export function SearchField({ label, placeholder = label, value, onInput, onKeyDown }) {
+  const read = (/** @type {Event} */ event) => onInput(/** @type {HTMLInputElement} */ (event.target).value);
+  return html`<input type="search" class="cdiag-search" placeholder=${placeholder} aria-label=${label} spellcheck=${false}
+    value=${value} onInput=${read} onKeyDown=${onKeyDown} />`;
+}
+
+const SHOWN_MS = 2000; // how long the button says what happened
+
+/**
+ * A button that copies a text, and then says so.
+ * @param {{text: string, hint: string, label?: string, kind?: string}} props `hint` says what is copied
+ */
+export function Copy({ text, hint, label = "Copy", kind = "" }) {
+  const [said, say] = useState("");
+  /** @param {MouseEvent} event */
+  const copy = async (event) => {
+    const button = /** @type {HTMLElement} */ (event.currentTarget);
+    say((await copyText(text, button)) ? "Copied" : "Not copied");
+    setTimeout(() => say(""), SHOWN_MS);
+  };
+  return html`<button type="button" class="cdiag-button cdiag-copy ${kind}" data-hint=${hint} onClick=${copy}>${said || label}</button>`;
+}
+
+/**
+ * Copies a text; false if the browser does not allow it.
+ * @param {string} text
+ * @param {HTMLElement} beside where the fallback may put its text field
+ */
+export async function copyText(text, beside) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copySelected(text, beside); // a page without https has no clipboard, and a frame may forbid it
+  }
+}
+
+/**
+ * @param {string} text
+ * @param {HTMLElement} beside
+ */
+function copySelected(text, beside) {
+  const field = document.createElement("textarea");
+  field.className = "cdiag-copied-text";
+  field.value = text;
+  beside.after(field);
+  field.select();
+  try {
+    return document.execCommand("copy");
+  } finally {
+    field.remove();
+    beside.focus({ preventScroll: true });
+  }
+}
 
 const LONG = 4000; // characters of one value
 export const MOST = 200; // rows of one section; the others are counted

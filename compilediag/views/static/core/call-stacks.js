@@ -1,9 +1,9 @@
 // Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
-import { useState } from "../vendor/hooks.js";
 import { Words } from "./blocks.js";
 import { formatAmount, formatFunction, formatPlace } from "./format.js";
 import { Inputs } from "./inputs.js";
 import { html } from "./view.js";
+import { useState } from "../vendor/hooks.js";
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} StackFrame */
 /** @typedef {{label: string, frames: StackFrame[]}} NamedStack */

@@ -1,5 +1,5 @@
 // Code as a component: blocks of Python in colors, lines of a diff; what is shown on request; worked examples.
-import { Copy } from "./clipboard.js";
+import { Copy } from "./blocks.js";
 import { html } from "./view.js";
 import { useState } from "../vendor/hooks.js";
 

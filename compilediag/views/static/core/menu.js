@@ -1,8 +1,8 @@
 // A button that opens a list of commands over the page: arrow keys move, Enter runs, Escape closes and gives the focus back.
-import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
+import { Icon } from "./blocks.js";
 import { findAll, targetOf } from "./dom.js";
-import { Icon } from "./icon.js";
 import { html } from "./view.js";
+import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 
 /** @typedef {{key: string, label: string, note?: string, run: () => void}} Command `key` names it, `note` is shown after it */
 

@@ -1,12 +1,10 @@
 // The dashboard: puts its parts together and decides when to paint.
-import { Copy } from "../core/clipboard.js";
+import { Ago, Copy, Icon, Prose } from "../core/blocks.js";
 import { Compiles } from "../core/compiles.js";
 import { findAll, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
-import { Icon } from "../core/icon.js";
 import { recall, remember, SessionMemory } from "../core/memory.js";
 import { Page } from "../core/page.js";
-import { Ago, Prose } from "../core/text.js";
 import { draw, Held, html } from "../core/view.js";
 import { EndNotice } from "./end-notice.js";
 import { Exports } from "./export-menu.js";

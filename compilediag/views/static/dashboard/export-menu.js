@@ -1,5 +1,5 @@
 // The commands of the export menu: files that the kernel writes, and files that the browser makes of what is in the page.
-import { copyText } from "../core/clipboard.js";
+import { copyText } from "../core/blocks.js";
 import { saveFile } from "../core/dom.js";
 import { writeLink } from "../core/place.js";
 import { tabName } from "../tables/columns.js";

@@ -1,8 +1,7 @@
 // The findings that no step of the plan has: those with something to do, and one closed line with the others.
-import { FindingMark } from "../core/blocks.js";
+import { FindingMark, Link, Prose } from "../core/blocks.js";
 import { ExampleView } from "../core/code.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
-import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
 

@@ -1,8 +1,7 @@
 // The head of the page, one row in every state: what compiles now, or how the run went; the search and what can be done.
 import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, formatShare } from "../core/format.js";
-import { Icon } from "../core/icon.js";
+import { Ago, Icon } from "../core/blocks.js";
 import { Menu } from "../core/menu.js";
-import { Ago } from "../core/text.js";
 import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 /** @import { Command } from "../core/menu.js" */

@@ -1,7 +1,6 @@
 // The field of the search, and below the head where its hits are: buttons that go there.
+import { Icon, SearchField } from "../core/blocks.js";
 import { formatAmount, formatCount } from "../core/format.js";
-import { Icon } from "../core/icon.js";
-import { SearchField } from "../core/search.js";
 import { html } from "../core/view.js";
 
 /** @typedef {{label: string, count: number, go: (index: number) => void}} HitPlace a part of the page with hits; `go` shows one */

@@ -1,7 +1,7 @@
 // The tabs above the table, with counts. Those without rows are in a menu behind them.
+import { explain } from "../core/blocks.js";
 import { targetOf } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
-import { explain } from "../core/glossary.js";
 import { Menu } from "../core/menu.js";
 import { html } from "../core/view.js";
 import { tabName } from "../tables/columns.js";

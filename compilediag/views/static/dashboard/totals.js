@@ -1,7 +1,6 @@
 // The totals, on one line: what is zero is left out, what was not collected is not.
+import { explain, Term } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
-import { explain } from "../core/glossary.js";
-import { Term } from "../core/text.js";
 import { html } from "../core/view.js";
 
 export const LARGE_SHARE = 0.05; // of the compile time: more than that is a warning

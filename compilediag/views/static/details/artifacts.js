@@ -1,13 +1,12 @@
 // The artifacts of a compile (graphs, guards, generated code) by stage of the compiler; a text is inflated here, and shown
 // a page at a time.
-import { drawSome } from "../core/blocks.js";
+import { drawSome, Link } from "../core/blocks.js";
 import { CodeHighlighter, isCode } from "../core/code.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
-import { Link } from "../core/text.js";
 import { html } from "../core/view.js";
-import { useEffect, useRef, useState } from "../vendor/hooks.js";
 import { findTracedGraphs } from "./provenance.js";
+import { useEffect, useRef, useState } from "../vendor/hooks.js";
 
 /** @type {[string, RegExp][]} stage, and what its artifacts are called, in the order of the pipeline */
 const STAGES = [

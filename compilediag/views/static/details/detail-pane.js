@@ -1,15 +1,13 @@
 // Everything about one compile, or about one row that belongs to none.
-import { Copy } from "../core/clipboard.js";
-import { Dim, drawSome, Facts, Section, Words, longText } from "../core/blocks.js";
+import { Copy, Dim, drawSome, Facts, longText, Prose, Section, Words } from "../core/blocks.js";
 import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
 import { findAll } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
 import { writeLink } from "../core/place.js";
-import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
-import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
 import { Artifacts } from "./artifacts.js";
 import { GuardFailures, ITEMS, PANELS } from "./rows.js";
+import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
 
 /** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */
 /**

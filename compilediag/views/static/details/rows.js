@@ -1,15 +1,13 @@
 // What the details say of rows, table by table: those of a compile, and those that sum up many events.
 import {
-  Bar, CodeLine, Dim, drawSome, Facts, formatFact, joinKnown, longText, MOST, Section, whenKnown,
+  At, Bar, CodeLine, Dim, drawSome, explain, Facts, formatFact, joinKnown, longText, MOST, Section, Term, whenKnown,
 } from "../core/blocks.js";
 import { Stacks } from "../core/call-stacks.js";
 import { writeChange } from "../core/compiles.js";
 import {
-  formatAmount, formatBytes, formatCode, formatCount, formatFunction, formatMicroseconds, formatMilliseconds, formatOutcome,
-  formatPlace, formatRange, formatSeconds, formatShare, formatTimes, formatValue, lookUp, MISSING,
+  formatAmount, formatBytes, formatCode, formatCount, formatFunction, formatMicroseconds, formatMilliseconds,
+  formatOutcome, formatPlace, formatRange, formatSeconds, formatShare, formatTimes, formatValue, lookUp, MISSING,
 } from "../core/format.js";
-import { explain } from "../core/glossary.js";
-import { At, Term } from "../core/text.js";
 import { html } from "../core/view.js";
 import { writeSymbol } from "../tables/tabs.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";

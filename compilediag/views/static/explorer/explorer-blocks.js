@@ -1,8 +1,6 @@
 // The blocks that the explorer's pages share.
-import { FindingMark } from "../core/blocks.js";
+import { explain, FindingMark, Prose, Term } from "../core/blocks.js";
 import { formatCode, formatPlace, MISSING, oneLine } from "../core/format.js";
-import { explain } from "../core/glossary.js";
-import { Prose, Term } from "../core/text.js";
 import { html } from "../core/view.js";
 
 export const WIDEST = 120; // characters of a name or value

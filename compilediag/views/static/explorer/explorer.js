@@ -1,10 +1,9 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
-import { joinKnown, whenKnown } from "../core/blocks.js";
+import { joinKnown, SearchField, splitQuery, whenKnown } from "../core/blocks.js";
 import { Compiles } from "../core/compiles.js";
 import { findAll } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { PageBar } from "../core/page.js";
-import { SearchField, splitQuery } from "../core/search.js";
 import { html } from "../core/view.js";
 import { Documents } from "./documents.js";
 import { FunctionPage } from "./function-page.js";

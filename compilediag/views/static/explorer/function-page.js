@@ -1,10 +1,9 @@
 // The page of one function: its recompiles by entry, as a grid in which arrow keys move; the guards that failed; its entries.
-import { joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
+import { At, joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
 import { findAll, targetOf } from "../core/dom.js";
 import {
   formatAmount, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine,
 } from "../core/format.js";
-import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { Change, Findings, functionName, GuardLink, Kinds, Tag } from "./explorer-blocks.js";
 import { useState } from "../vendor/hooks.js";

@@ -1,8 +1,7 @@
 // The guard tree of an entry: searched, and compared with that of another entry.
-import { joinKnown, whenKnown } from "../core/blocks.js";
+import { joinKnown, SearchField, splitQuery, whenKnown } from "../core/blocks.js";
 import { targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatMicroseconds, formatSeconds } from "../core/format.js";
-import { SearchField, splitQuery } from "../core/search.js";
 import { html } from "../core/view.js";
 import { PageHead } from "./explorer-blocks.js";
 import { useMemo, useState } from "../vendor/hooks.js";

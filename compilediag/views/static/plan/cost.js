@@ -1,7 +1,7 @@
 // Compile time that no recompile took: what took it, and what to do.
+import { Prose } from "../core/blocks.js";
 import { Code, Fold } from "../core/code.js";
 import { formatAmount } from "../core/format.js";
-import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 
 /** @param {{cost: CompileCost}} props */

@@ -1,8 +1,7 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
-import { Copy } from "../core/clipboard.js";
 import { Code, Fold } from "../core/code.js";
 import { formatAmount } from "../core/format.js";
-import { Prose } from "../core/text.js";
+import { Copy, Prose } from "../core/blocks.js";
 import { html } from "../core/view.js";
 import { useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Cost, Sentences } from "./cost.js";

@@ -1,9 +1,8 @@
 // A step of the plan, one line: the cause, the place, what it saves. Opened, it shows why, the change, and the evidence.
 import { Code, Diff, ExampleView, Fold } from "../core/code.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
-import { Icon } from "../core/icon.js";
+import { Icon, Link, Prose } from "../core/blocks.js";
 import { findCellNumber, selectLine } from "../core/notebook-cell.js";
-import { Link, Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 import { useState } from "../vendor/hooks.js";
 import { Cost } from "./cost.js";

@@ -1,6 +1,6 @@
 // The evidence of a step: the compiles of a function, what came, and what torch did.
+import { Icon } from "../core/blocks.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
-import { Icon } from "../core/icon.js";
 import { html } from "../core/view.js";
 
 /** @param {{proof: Evidence, start: number | null}} props `start` of the recording, Unix ms */

@@ -1,7 +1,6 @@
 // Trying the plan: the button, the progress of the runs, and the verdict. A search finds and proves the smallest change.
+import { Icon, Prose } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds } from "../core/format.js";
-import { Icon } from "../core/icon.js";
-import { Prose } from "../core/text.js";
 import { html } from "../core/view.js";
 
 const RUNS = 2; // of the proof without the changes, and as many with them

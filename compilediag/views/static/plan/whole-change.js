@@ -1,9 +1,8 @@
 // All changes of the plan in the user's own cells or file: read, copied, put in place, saved as a patch.
+import { Copy, Icon } from "../core/blocks.js";
 import { Code, Diff } from "../core/code.js";
-import { Copy } from "../core/clipboard.js";
 import { saveFile } from "../core/dom.js";
 import { formatAmount } from "../core/format.js";
-import { Icon } from "../core/icon.js";
 import { hasCells, readCell, trimLines, writeCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";

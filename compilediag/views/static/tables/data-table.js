@@ -1,11 +1,11 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
+import { explain } from "../core/blocks.js";
 import { findAll, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
-import { explain } from "../core/glossary.js";
 import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
-import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { classOf, fitColumns, listColumns, makeContext, readLine, tabName, WITH_BARS, writeCell } from "./columns.js";
+import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
 /** @typedef {{moveTo: (index: number, hasFocus: boolean) => void, focusRow: () => void}} TableHandle */
 

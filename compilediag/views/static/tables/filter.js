@@ -1,6 +1,6 @@
 // Which rows are shown: what the search and a selected finding let through, and which of these a tab shows. All of it runs in
 // the browser.
-import { splitQuery } from "../core/search.js";
+import { splitQuery } from "../core/blocks.js";
 import { tabName } from "./columns.js";
 
 /** @typedef {{label: string, evidence: number[]}} Picked a finding or step that is selected: its name, and event ids */

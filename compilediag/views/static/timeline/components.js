@@ -1,7 +1,7 @@
 // What is around the lanes: the line above them, the tooltip, and the table that is their text alternative.
+import { At } from "../core/blocks.js";
 import { joinChange } from "../core/compiles.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
-import { At } from "../core/text.js";
 import { html } from "../core/view.js";
 import { PHASE_KINDS, phaseLabel } from "./phases.js";
 import { describeLane, describeMark, nameCompile, sumPhases, writeTime } from "./words.js";
