@@ -42,12 +42,8 @@ const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/
  */
 export function Prose({ text }) {
   const parts = text.split("`");
-  return parts.map((part, i) => (i % 2 && i < parts.length - 1 ? html`<code>${part}</code>` : linkAddresses(part)));
-}
-
-/** @param {string} text */
-function linkAddresses(text) {
-  return text.split(ADDRESS).map((part, i) => (i % 2 ? html`<${Link} url=${part} title=${part} />` : part));
+  return parts.map((part, i) => (i % 2 && i < parts.length - 1 ? html`<code>${part}</code>`
+    : part.split(ADDRESS).map((words, at) => (at % 2 ? html`<${Link} url=${words} title=${words} />` : words))));
 }
 
 /**
@@ -122,32 +118,23 @@ export function Copy({ text, hint, label = "Copy", kind = "" }) {
 /**
  * Copies a text; false if the browser does not allow it.
  * @param {string} text
- * @param {HTMLElement} beside where the fallback may put its text field
+ * @param {HTMLElement} beside where a page without a clipboard may put its text field
  */
 export async function copyText(text, beside) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copySelected(text, beside); // a page without https has no clipboard, and a frame may forbid it
-  }
-}
-
-/**
- * @param {string} text
- * @param {HTMLElement} beside
- */
-function copySelected(text, beside) {
-  const field = document.createElement("textarea");
-  field.className = "cdiag-copied-text";
-  field.value = text;
-  beside.after(field);
-  field.select();
-  try {
-    return document.execCommand("copy");
-  } finally {
+    // A page without https has no clipboard, and a frame may forbid it.
+    const field = document.createElement("textarea");
+    field.className = "cdiag-copied-text";
+    field.value = text;
+    beside.after(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
     field.remove();
     beside.focus({ preventScroll: true });
+    return isCopied;
   }
 }
 

@@ -7,7 +7,6 @@ import { useState } from "../vendor/hooks.js";
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} StackFrame */
 /** @typedef {{label: string, frames: StackFrame[]}} NamedStack */
-/** @typedef {{folded: string | null, frames: StackFrame[]}} Run consecutive frames that are shown together; `folded`: what a fold says of them; null if they are shown */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
 // What starts a program or runs a cell: notebook kernels, event loops, launchers and test runners.
@@ -40,26 +39,20 @@ export class CallStacks {
     this.known = new Map();
   }
 
-  refresh() {
-    const table = this.store.table("stacks");
-    if (!this.inputs.haveChanged(table, table.version)) return;
-    this.frames.clear();
-    this.known.clear();
-    for (const row of table.rows) {
-      const get = table.reader(row);
-      const key = get("stack");
-      if (key === null) continue;
-      const [file, line, name, code] = [get("file"), get("line"), formatFunction(get("function")), get("code")];
-      this.frames.set(key, { key, caller: get("caller"), file, line, name, code });
-    }
-  }
-
   /**
    * The frames of a stack, the outermost first; none if it is not known.
    * @param {string} key
    */
   framesOf(key) {
-    this.refresh();
+    const table = this.store.table("stacks");
+    if (this.inputs.haveChanged(table, table.version)) {
+      this.known.clear();
+      this.frames = new Map(table.rows.map((row) => {
+        const get = table.reader(row);
+        const [id, name] = [get("stack") ?? "", formatFunction(get("function"))];
+        return [id, { key: id, caller: get("caller"), file: get("file"), line: get("line"), name, code: get("code") }];
+      }));
+    }
     const known = this.known.get(key);
     if (known) return known;
     /** @type {StackFrame[]} */
@@ -88,41 +81,31 @@ export function FrameLine({ frame: { file, line, name, code } }) {
 }
 
 /**
- * Splits frames into runs: what runs the program, consecutive frames of torch, and each frame of the user alone.
- * @param {StackFrame[]} frames
- * @param {number} [hosts] how many of the outermost frames belong to what runs the program
- */
-function splitRuns(frames, hosts = 0) {
-  /** @type {Run[]} */
-  const runs = [];
-  for (const [at, frame] of frames.entries()) {
-    const folded = at < hosts ? "above your code" : TORCH_FILE.test(frame.file ?? "") ? "of torch or Python" : null;
-    const last = runs.at(-1);
-    if (folded && last?.folded === folded) last.frames.push(frame);
-    else runs.push({ folded, frames: [frame] });
-  }
-  return runs;
-}
-
-/**
  * Frames, the outermost first; those that are not the user's are shown on request. `hosts` of the outermost belong to
  * what runs the program.
  * @param {{frames: StackFrame[], hosts?: number}} props
  */
 export function Frames({ frames, hosts = 0 }) {
-  return splitRuns(frames, hosts).map((run, i) => (run.folded
-    ? html`<${HiddenFrames} key=${i} run=${run} />`
-    : run.frames.map((frame) => html`<${FrameLine} frame=${frame} />`)));
-}
-
-/** @param {{run: Run}} props */
-function HiddenFrames({ run: { frames, folded } }) {
-  const [isOpen, setOpen] = useState(false);
-  return html`
-    <button type="button" class="cdiag-fold" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
-      … ${formatAmount(frames.length, "frame")} ${folded}
-    </button>
-    ${isOpen && html`<div class="cdiag-frames-hidden">${frames.map((frame) => html`<${FrameLine} frame=${frame} />`)}</div>`}`;
+  const [open, setOpen] = useState(/** @type {number[]} */ ([])); // the runs of hidden frames that are shown
+  /** @type {{fold: string | null, run: StackFrame[]}[]} consecutive frames; `fold`: what is said of them while they are hidden */
+  const runs = [];
+  for (const [at, frame] of frames.entries()) {
+    const fold = at < hosts ? "above your code" : TORCH_FILE.test(frame.file ?? "") ? "of torch or Python" : null;
+    const last = runs.at(-1);
+    if (last?.fold === fold) last.run.push(frame);
+    else runs.push({ fold, run: [frame] });
+  }
+  return runs.map(({ fold, run }, i) => {
+    const lines = run.map((frame) => html`<${FrameLine} frame=${frame} />`);
+    if (fold === null) return lines;
+    const isOpen = open.includes(i);
+    return html`
+      <button type="button" class="cdiag-fold" key=${i} aria-expanded=${String(isOpen)}
+        onClick=${() => setOpen(isOpen ? open.filter((each) => each !== i) : [...open, i])}>
+        … ${formatAmount(run.length, "frame")} ${fold}
+      </button>
+      ${isOpen && html`<div class="cdiag-frames-hidden">${lines}</div>`}`;
+  });
 }
 
 /**

@@ -99,16 +99,6 @@ export function Diff({ lines, label }) {
 }
 
 /**
- * A unified diff as lines: of an example, whose file has no name.
- * @param {string} text
- * @returns {DiffLine[]}
- */
-function readDiff(text) {
-  const lines = text.split("\n").filter((line) => !/^(?:---|\+\+\+|@@|\\)/.test(line));
-  return lines.map((line) => [null, /^[+-]/.test(line) ? line[0] : " ", line.slice(1), null]);
-}
-
-/**
  * What is shown on request. Escape closes it. `isOpen` counts until the reader has chosen.
  * @param {{title: ComponentChild, isOpen?: boolean, name?: string, children: ComponentChild}} props
  */
@@ -141,6 +131,15 @@ export function Fold({ title, isOpen = false, name = "", children }) {
 export function ExampleView({ example }) {
   if (!example) return null;
   const { symptom, program, printed, changes } = example;
+  /**
+   * A unified diff as lines; the file of an example has no name.
+   * @param {string} text
+   * @returns {DiffLine[]}
+   */
+  const readDiff = (text) => {
+    const lines = text.split("\n").filter((line) => !/^(?:---|\+\+\+|@@|\\)/.test(line));
+    return lines.map((line) => [null, /^[+-]/.test(line) ? line[0] : " ", line.slice(1), null]);
+  };
   return html`<${Fold} title="Example" name="cdiag-example">
     <p>${symptom}</p>
     <${Code} code=${program} hint="copy the program of the example" />

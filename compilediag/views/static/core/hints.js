@@ -9,12 +9,11 @@ let count = 0;
 /**
  * What is shown for an element: its explanation, or its text if that is cut off.
  * @param {Element} start
- * @returns {{node: HTMLElement, text: string} | null}
  */
 function findHint(start) {
   for (let node = /** @type {HTMLElement | null} */ (start); node && !node.classList.contains("cdiag"); node = node.parentElement) {
-    if (node.dataset.hint) return { node, text: node.dataset.hint };
-    if (isCut(node)) return { node, text: node.textContent ?? "" };
+    const text = node.dataset.hint || (isCut(node) ? node.textContent ?? "" : null);
+    if (text !== null) return { node, text };
   }
   return null;
 }
@@ -22,16 +21,6 @@ function findHint(start) {
 /** @param {HTMLElement} node */
 function isCut(node) {
   return node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).textOverflow === "ellipsis";
-}
-
-/**
- * The same for an element that has the focus: also the texts in it that are cut off.
- * @param {HTMLElement} node
- */
-function findFocusHint(node) {
-  const cut = [node, ...findAll(node, "*")].filter(isCut);
-  const text = [node.dataset.hint, ...cut.map((each) => each.textContent)].filter(Boolean).join("\n");
-  return text ? { node, text } : null;
 }
 
 /** Follows the pointer and the focus in an element, until it is destroyed. */
@@ -55,7 +44,8 @@ export class Hints {
     root.addEventListener("mouseleave", () => this.plan(null));
     root.addEventListener("focusin", (event) => this.onFocus(targetOf(event)));
     root.addEventListener("focusout", () => this.hide());
-    root.addEventListener("scroll", () => this.onScroll(), { capture: true, passive: true });
+    // The focus itself scrolls what it reaches into view.
+    root.addEventListener("scroll", () => (this.isOfFocus ? this.place() : this.hide()), { capture: true, passive: true });
     root.addEventListener("keydown", (event) => this.onKey(event), { capture: true });
   }
 
@@ -71,19 +61,14 @@ export class Hints {
     else if (!this.isOfFocus) this.hide();
   }
 
-  /** @param {Element} node */
+  /** @param {Element} node that has the focus: also the texts in it that are cut off are shown */
   onFocus(node) {
     if (!(node instanceof HTMLElement) || !node.matches(":focus-visible")) return;
-    const hint = findFocusHint(node);
-    if (!hint) return;
-    this.show(hint.node, hint.text);
+    const cut = [node, ...findAll(node, "*")].filter(isCut);
+    const text = [node.dataset.hint, ...cut.map((each) => each.textContent)].filter(Boolean).join("\n");
+    if (!text) return;
+    this.show(node, text);
     this.isOfFocus = this.owner !== null;
-  }
-
-  /** The focus itself scrolls what it reaches into view. */
-  onScroll() {
-    if (this.isOfFocus && this.owner) this.place(this.owner.getBoundingClientRect(), this.root.getBoundingClientRect());
-    else this.hide();
   }
 
   /** @param {KeyboardEvent} event */
@@ -112,15 +97,12 @@ export class Hints {
     this.box.textContent = text;
     setShown(this.box, true);
     node.setAttribute("aria-describedby", this.box.id);
-    this.place(node.getBoundingClientRect(), this.root.getBoundingClientRect());
+    this.place();
   }
 
-  /**
-   * Below the element, or above it where there is no room; inside of the page.
-   * @param {DOMRect} at
-   * @param {DOMRect} around
-   */
-  place(at, around) {
+  /** Below the element, or above it where there is no room; inside of the page. */
+  place() {
+    const [at, around] = [this.owner ?? this.root, this.root].map((node) => node.getBoundingClientRect());
     const { offsetWidth: width, offsetHeight: height } = this.box;
     const left = Math.max(4, Math.min(at.left - around.left, around.width - width - 4));
     const isBelow = at.bottom + GAP + height < Math.min(around.bottom, innerHeight);

@@ -2,21 +2,14 @@
 
 const TOO_OLD = "This file needs Chrome or Edge 117, Firefox 119 or Safari 17.4, or a later version of them.";
 
-/** @param {string} id */
-function findElement(id) {
-  const element = document.getElementById(id);
-  if (!element) throw new Error(`the page has no element #${id}`);
-  return element;
-}
-
 /**
  * Reads the data of the page, which is deflated JSON in base64, and shows it in the element for it.
  * @param {(root: HTMLElement, data: any) => void} show
  */
 export async function openPage(show) {
-  const root = findElement("cdiag-report");
+  const [root, data] = ["cdiag-report", "cdiag-data"].map((id) => /** @type {HTMLElement} */ (document.getElementById(id)));
   if (!Map.groupBy) root.textContent = TOO_OLD;
-  else show(root, JSON.parse(await inflateText(findElement("cdiag-data").textContent ?? "")));
+  else show(root, JSON.parse(await inflateText(data.textContent ?? "")));
 }
 
 /**
@@ -26,24 +19,17 @@ export async function openPage(show) {
  */
 export function unpackPatch({ tables, strings, ...patch }) {
   const rows = Object.entries(tables).map(([name, packed]) => {
-    const columns = packed.map((column) => unpackColumn(column, strings));
+    const columns = packed.map(({ numbers, times, texts: cells, cells: plain = [] }) => {
+      if (cells) return cells.map((cell) => (typeof cell === "number" ? strings[cell] : cell));
+      let sum = 0;
+      if (numbers) return numbers.map((more) => (sum += more));
+      return times ? times.map((more) => (sum += more) / 1000) : plain;
+    });
     return [name, (columns[0] ?? []).map((_, i) => columns.map((column) => column[i]))];
   });
   const texts = patch.texts ?? {};
   for (const text of Object.values(texts)) if (text.in !== undefined) text.z = texts[text.in].z;
   return { ...patch, rows: Object.fromEntries(rows) };
-}
-
-/**
- * @param {PackedColumn} packed
- * @param {string[]} strings
- * @returns {any[]}
- */
-function unpackColumn({ numbers, times, texts, cells = [] }, strings) {
-  if (texts) return texts.map((cell) => (typeof cell === "number" ? strings[cell] : cell));
-  let sum = 0;
-  if (numbers) return numbers.map((more) => (sum += more));
-  return times ? times.map((more) => (sum += more) / 1000) : cells;
 }
 
 /**

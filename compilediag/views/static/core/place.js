@@ -53,37 +53,28 @@ export function writeLink(place) {
  * @returns {Place}
  */
 function readPlace(text) {
-  const parts = decodeParts(text);
-  if (parts[0] === "ranks" || parts[0] === "vllm") return { page: parts[0] };
-  if (parts[0] !== "explorer") return { page: "dashboard", ...readDashboardPlace(text) };
+  /** @type {string[]} */
+  let parts = [];
+  try {
+    parts = text.split("/").map(decodeURIComponent);
+  } catch {
+    // Not an address of ours.
+  }
+  const [page, ...rest] = parts;
+  if (page === "ranks" || page === "vllm") return { page };
+  if (page !== "explorer") {
+    const finding = /^f-([0-9a-f]{10})$/.exec(text)?.[1];
+    const [from, to] = /^t=(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text)?.slice(1).map(Number) ?? [0, 0];
+    return { page: "dashboard", finding, range: from < to ? [from, to] : undefined };
+  }
   /** @type {Place} */
-  const place = { page: "explorer" };
-  const rest = parts.slice(1);
+  const place = { page };
   if (/^\d+$/.test(rest[0] ?? "")) place.function = Number(rest.shift());
   const [step, value, other] = rest;
   if (step === "guard" && value) place.guard = value;
   if ((step === "tree" || step === "event") && value) place[step] = Number(value);
   if (step === "tree" && other) place.other = Number(other);
   return place;
-}
-
-/**
- * @param {string} text
- * @returns {Place}
- */
-function readDashboardPlace(text) {
-  const finding = /^f-([0-9a-f]{10})$/.exec(text)?.[1];
-  const [from, to] = /^t=(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text)?.slice(1).map(Number) ?? [0, 0];
-  return { finding, range: from < to ? [from, to] : undefined };
-}
-
-/** @param {string} text */
-function decodeParts(text) {
-  try {
-    return text.split("/").map(decodeURIComponent);
-  } catch {
-    return [];
-  }
 }
 
 /** A trail that is the report's own address, so that the browser's back button works and a link leads to a guard. */

@@ -21,20 +21,12 @@ function currentTheme(root) {
   const names = nodes.flatMap((node) => [...node.classList, ...ATTRIBUTES.map((name) => node.getAttribute(name))]);
   if (names.some((name) => name && LIGHT.includes(name))) return "light";
   if (names.some((name) => name && DARK.includes(name))) return "dark";
-  return themeBehind(root) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-}
-
-/**
- * The theme that fits the color behind an element; null if nothing there has a color.
- * @param {HTMLElement} root
- */
-function themeBehind(root) {
   for (let node = root.parentElement; node; node = node.parentElement) {
     const numbers = getComputedStyle(node).backgroundColor.match(/^rgba?\((.*)\)$/)?.[1].split(/[ ,/]+/);
     const [red, green, blue, alpha = 1] = (numbers ?? []).map(Number);
     if (blue !== undefined && alpha > 0.5) return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
   }
-  return null;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
 /**

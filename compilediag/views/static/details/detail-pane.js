@@ -205,7 +205,8 @@ export class Details {
    */
   drawCallStack(rows) {
     const keys = ["compiles", "refused_calls"].flatMap((name) => (rows.get(name) ?? []).map((row) => this.store.table(name).get(row, "stack")));
-    const frames = this.stacks.framesOf(keys.find((key) => key !== null) ?? "");
+    const key = keys.find((each) => each !== null);
+    const frames = key ? this.stacks.framesOf(key) : [];
     return frames.length ? html`<${Stack} frames=${frames} />` : null;
   }
 

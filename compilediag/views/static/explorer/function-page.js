@@ -34,7 +34,15 @@ function RecompileGrid({ context }) {
     if (!here || !step) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = findNeighbor(here, step);
+    const [down, right] = step;
+    const row = here.closest("tr");
+    const line = findAll(right ? row : down > 0 ? row?.nextElementSibling : row?.previousElementSibling, "[data-cell]");
+    /** @param {Element} button */
+    const columnOf = (button) => button.closest("td")?.cellIndex ?? 0;
+    /** @param {Element} button */
+    const distance = (button) => Math.abs(columnOf(button) - columnOf(here));
+    // The next button of the line, or the nearest of the line above or below.
+    const next = right ? line[line.findIndex((button) => button === here) + right] : line.sort((a, b) => distance(a) - distance(b))[0];
     if (!next) return;
     setStop(next.dataset.cell ?? null);
     next.focus();
@@ -91,10 +99,15 @@ function Line({ context, row, at, columns, isStop }) {
  * }} props
  */
 function Cell({ context, row, at, entry, failures, isStop }) {
+  const { found } = context;
   const isClosest = row.closest === entry;
   if (!failures && !isClosest) return html`<td class="cdiag-cell"></td>`;
   const guards = failures ?? [];
-  const title = describeCell(context, row, entry, guards) + (isClosest ? " (fewest failing guards)" : "");
+  const names = guards.map(([guard, isFirst, , expected]) => {
+    return `${found.guards[guard].name}${expected === null ? "" : ` (expected ${expected})`}${isFirst ? ", failed first" : ""}`;
+  });
+  const compared = `${row.compile_id} compared with ${found.entries[entry].compile_id}: ${names.join("; ") || "failed"}`;
+  const title = compared + (isClosest ? " (fewest failing guards)" : "");
   const rest = guards.length - MOST_TAGS;
   return html`
     <td class=${isClosest ? "cdiag-cell is-closest" : "cdiag-cell"}>
@@ -104,19 +117,6 @@ function Cell({ context, row, at, entry, failures, isStop }) {
         ${rest > 0 && html`<span class="cdiag-dim">+${rest}</span>`}
       <//>
     </td>`;
-}
-
-/**
- * @param {FunctionContext} context
- * @param {RecompileDocument} row
- * @param {number} entry
- * @param {FailedGuard[]} failures
- */
-function describeCell({ found }, row, entry, failures) {
-  const names = failures.map(([guard, isFirst, , expected]) => {
-    return `${found.guards[guard].name}${expected === null ? "" : ` (expected ${expected})`}${isFirst ? ", failed first" : ""}`;
-  });
-  return `${row.compile_id} compared with ${found.entries[entry].compile_id}: ${names.join("; ") || "failed"}`;
 }
 
 /**
@@ -135,47 +135,15 @@ function CellButton({ context: { found, go, id }, guard, name, title, isStop, ch
 /** @type {Record<string, [down: number, right: number]>} */
 const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
-/**
- * The next button of the line, or the one in the same column (or nearest to it) of the line above or below.
- * @param {Element} here
- * @param {[down: number, right: number]} step
- * @returns {HTMLElement | undefined}
- */
-function findNeighbor(here, [down, right]) {
-  const row = here.closest("tr");
-  if (right) {
-    const all = findAll(row, "[data-cell]");
-    return all[all.findIndex((button) => button === here) + right];
-  }
-  const place = columnOf(here);
-  const all = findAll(down > 0 ? row?.nextElementSibling : row?.previousElementSibling, "[data-cell]");
-  return all.sort((a, b) => Math.abs(columnOf(a) - place) - Math.abs(columnOf(b) - place))[0];
-}
-
-/** @param {Element} button */
-function columnOf(button) {
-  return button.closest("td")?.cellIndex ?? 0;
-}
-
 const MOST_VALUES = 8;
 const ALONE = "failed alone: recompiles where some entry had no other failing guard";
+const UNCOUNTED = "Calls were not counted; watch(calls=True) counts them on Python 3.12 or later.";
+const CALLS = "Calls: while this was watched. One call: time on the host, without the first call. Guard check: what each call pays before it.";
 const GUARD_HEADS = ["guard", "kind", "failures", "failed alone", "lost", "values"];
 
 /** @param {{context: FunctionContext}} props */
 export function FunctionPage({ context }) {
   const { found, documents } = context;
-  return html`
-    <${Head} found=${found} />
-    <${Findings} context=${context} findings=${documents.findingsOf(found, null)} />
-    ${found.rows.length > 0 && html`
-      <${Section} heading="Recompiles, and which guards failed in which entry"><${RecompileGrid} context=${context} /><//>`}
-    ${found.guards.length > 0 && html`
-      <${Section} heading="Guards that failed"><${Guards} context=${context} /><p class="cdiag-dim">${ALONE}</p><//>`}
-    <${Section} heading="Entries, in lookup order"><${Entries} context=${context} /><//>`;
-}
-
-/** @param {{found: FunctionDocument}} props */
-function Head({ found }) {
   const { once, eager } = found;
   const facts = joinKnown(
     formatAmount(found.compiles, "compile"),
@@ -187,119 +155,77 @@ function Head({ found }) {
   return html`
     <div class="cdiag-page-head">
       <h2 class="cdiag-page-title" title=${found.file}>${functionName(found)}</h2><p class="cdiag-dim">${facts}</p>
-    </div>`;
+    </div>
+    <${Findings} context=${context} findings=${documents.findingsOf(found, null)} />
+    ${found.rows.length > 0 && html`
+      <${Section} heading="Recompiles, and which guards failed in which entry"><${RecompileGrid} context=${context} /><//>`}
+    ${found.guards.length > 0 && html`
+      <${Section} heading="Guards that failed">
+        <${PlainTable} name="cdiag-guards" label="guards" heads=${GUARD_HEADS} numeric=${new Set([2, 3, 4])}>
+          ${found.guards.map((guard, at) => {
+            const values = guard.values.slice(0, MOST_VALUES).map(([text]) => oneLine(text, 40)).join(", ");
+            const rest = guard.values.length - MOST_VALUES;
+            return html`
+              <tr key=${guard.key}>
+                <td><${GuardLink} context=${context} at=${at} /></td>
+                <td><${Kinds} kinds=${guard.kinds} /></td>
+                <td class="is-number">${formatCount(guard.recompiles)}</td>
+                <td class="is-number">${formatCount(guard.alone)}</td>
+                <td class="is-number">${formatSeconds(guard.lost_s)}</td>
+                <td>${(rest > 0 ? `${values} and ${formatCount(rest)} more` : values) || MISSING}</td>
+              </tr>`;
+          })}
+        <//>
+        <p class="cdiag-dim">${ALONE}</p>
+      <//>`}
+    <${Section} heading="Entries, in lookup order"><${Entries} context=${context} /><//>`;
 }
+
+/** @typedef {[head: string, isNumeric: boolean, writeCell: (entry: EntryDocument) => ComponentChild][]} EntryColumns */
 
 /** @param {{context: FunctionContext}} props */
-function Guards({ context }) {
-  return html`
-    <${PlainTable} name="cdiag-guards" label="guards" heads=${GUARD_HEADS} numeric=${new Set([2, 3, 4])}>
-      ${context.found.guards.map((guard, at) => html`
-        <tr key=${guard.key}>
-          <td><${GuardLink} context=${context} at=${at} /></td>
-          <td><${Kinds} kinds=${guard.kinds} /></td>
-          <td class="is-number">${formatCount(guard.recompiles)}</td>
-          <td class="is-number">${formatCount(guard.alone)}</td>
-          <td class="is-number">${formatSeconds(guard.lost_s)}</td>
-          <td>${listValues(guard)}</td>
-        </tr>`)}
-    <//>`;
-}
-
-/** @param {GuardDocument} guard */
-function listValues(guard) {
-  const shown = guard.values.slice(0, MOST_VALUES).map(([text]) => oneLine(text, 40)).join(", ");
-  const rest = guard.values.length - MOST_VALUES;
-  return (rest > 0 ? `${shown} and ${formatCount(rest)} more` : shown) || MISSING;
-}
-
-/** @param {{context: FunctionContext}} props */
-function Entries({ context }) {
-  const { found } = context;
+function Entries({ context: { found, documents, go, id, start } }) {
+  const { eager } = found;
+  const isTimed = eager !== null && eager.mean_s !== null; // so what an entry saves is known
   /** @param {EntryDocument} entry */
   const orderOf = (entry) => entry.order ?? Infinity;
   const entries = [...found.entries].sort((a, b) => orderOf(a) - orderOf(b) || (b.time ?? 0) - (a.time ?? 0));
-  const calls = callColumns(found);
-  const callHeads = calls.map(([head]) => head);
-  const heads = ["position", "entry", "compiled at", "reason", "cost", "tree", ...callHeads, "failed here"];
-  const numeric = new Set([0, 4, 5, ...calls.map((_, at) => 6 + at)]);
-  const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
-  const note = `Positions are those of the last recompile: a hit moves its entry to the front. ${describeCalls(found)}${omitted}`;
-  return html`
-    <${PlainTable} name="cdiag-entries" label="cache entries" heads=${heads} numeric=${numeric}>
-      ${entries.map((entry) => {
-        const cells = [
-          formatCount(entry.order),
-          html`<code>${entry.compile_id}</code>`,
-          entry.time === null ? "before the watch" : html`<${At} ms=${entry.time} start=${context.start} />`,
-          html`<${Reason} found=${found} entry=${entry} />`,
-          formatSeconds(entry.seconds),
-          html`<${TreeLink} context=${context} entry=${entry} />`,
-          ...calls.map(([, writeCell]) => writeCell(entry)),
-          listFailures(found, entry),
-        ];
-        return html`<tr>${cells.map((cell, i) => html`<td class=${numeric.has(i) ? "is-number" : ""} data-column=${heads[i]}>${cell}</td>`)}</tr>`;
-      })}
-    <//>
-    <p class="cdiag-dim">${note}</p>`;
-}
-
-/**
- * The columns of calls, if they were counted. What an entry saves is known where eager calls were timed too.
- * @param {FunctionDocument} found
- * @returns {[head: string, writeCell: (entry: EntryDocument) => string][]}
- */
-function callColumns({ eager }) {
-  if (eager === null) return [];
-  /** @type {[string, (entry: EntryDocument) => string][]} */
-  const columns = [
-    ["calls", (entry) => formatCount(entry.calls)],
-    ["one call", (entry) => formatSeconds(entry.mean_s)],
-    ["guard check", (entry) => formatMicroseconds(entry.guard_check_us)],
-  ];
-  if (eager.mean_s === null) return columns;
-  return [
-    ...columns,
-    ["saved", (entry) => formatSeconds(entry.won_s)],
-    ["break-even calls", (entry) => (entry.won_s !== null && entry.won_s <= 0 ? "never" : formatCount(entry.break_even))],
-  ];
-}
-
-/** @param {FunctionDocument} found */
-function describeCalls({ eager }) {
-  if (eager === null) return "Calls were not counted; watch(calls=True) counts them on Python 3.12 or later.";
-  const means = "Calls: while this was watched. One call: time on the host, without the first call. Guard check: what each call pays before it.";
-  if (eager.mean_s === null) return means;
-  return `${means} Saved, break-even calls: compared with an eager call, ${formatSeconds(eager.mean_s)}.`;
-}
-
-/**
- * Why an entry was compiled.
- * @param {{found: FunctionDocument, entry: EntryDocument}} props
- */
-function Reason({ found, entry }) {
-  if (entry.made_at === null) return entry.event === null ? MISSING : "first";
-  return html`<${Change} found=${found} row=${found.rows[entry.made_at]} />`;
-}
-
-/** @param {{context: FunctionContext, entry: EntryDocument}} props */
-function TreeLink({ context: { documents, go, id }, entry: { tree, guard_count } }) {
-  if (tree === null || !documents.trees.get(tree)) return formatCount(guard_count);
-  return html`
-    <button type="button" class="cdiag-link" data-key=${`tree ${tree}`} onClick=${() => go({ function: id, tree })}>
-      ${formatAmount(guard_count, "guard")}
-    </button>`;
-}
-
-/**
- * How often each guard failed in an entry: recompiles, and torch's own count where it is higher.
- * @param {FunctionDocument} found
- * @param {EntryDocument} entry
- */
-function listFailures(found, entry) {
-  const failures = entry.failed.map(([guard, times, count]) => {
+  /** @param {EntryDocument} entry how often each guard failed in it: recompiles, and torch's own count where it is higher */
+  const listFailures = (entry) => entry.failed.map(([guard, times, count]) => {
     const more = count !== null && count > times ? ` (torch's counter: ${formatCount(count)})` : "";
     return `${found.guards[guard].name} ${formatTimes(times)}${more}`;
-  });
-  return failures.length ? oneLine(failures.join(" · "), 300) : MISSING;
+  }).join(" · ");
+  /** @param {EntryDocument} entry */
+  const linkTree = ({ tree, guard_count }) => (tree === null || !documents.trees.get(tree) ? formatCount(guard_count) : html`
+    <button type="button" class="cdiag-link" data-key=${`tree ${tree}`} onClick=${() => go({ function: id, tree })}>
+      ${formatAmount(guard_count, "guard")}
+    </button>`);
+  /** @type {EntryColumns} */
+  const columns = [
+    ["position", true, (entry) => formatCount(entry.order)],
+    ["entry", false, (entry) => html`<code>${entry.compile_id}</code>`],
+    ["compiled at", false, ({ time }) => (time === null ? "before the watch" : html`<${At} ms=${time} start=${start} />`)],
+    ["reason", false, ({ made_at, event }) => (made_at !== null ? html`<${Change} found=${found} row=${found.rows[made_at]} />` : event === null ? MISSING : "first")],
+    ["cost", true, (entry) => formatSeconds(entry.seconds)],
+    ["tree", true, linkTree],
+    .../** @type {EntryColumns} */ (eager === null ? [] : [
+      ["calls", true, (entry) => formatCount(entry.calls)],
+      ["one call", true, (entry) => formatSeconds(entry.mean_s)],
+      ["guard check", true, (entry) => formatMicroseconds(entry.guard_check_us)],
+    ]),
+    .../** @type {EntryColumns} */ (!isTimed ? [] : [
+      ["saved", true, (entry) => formatSeconds(entry.won_s)],
+      ["break-even calls", true, ({ won_s, break_even }) => (won_s !== null && won_s <= 0 ? "never" : formatCount(break_even))],
+    ]),
+    ["failed here", false, (entry) => oneLine(listFailures(entry), 300) || MISSING],
+  ];
+  const calls = eager === null ? UNCOUNTED : isTimed ? `${CALLS} Saved, break-even calls: compared with an eager call, ${formatSeconds(eager.mean_s)}.` : CALLS;
+  const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
+  const numeric = new Set(columns.flatMap(([, isNumber], i) => (isNumber ? [i] : [])));
+  return html`
+    <${PlainTable} name="cdiag-entries" label="cache entries" heads=${columns.map(([head]) => head)} numeric=${numeric}>
+      ${entries.map((entry) => html`<tr>${columns.map(([head, isNumber, writeCell]) => html`
+        <td class=${isNumber ? "is-number" : ""} data-column=${head}>${writeCell(entry)}</td>`)}</tr>`)}
+    <//>
+    <p class="cdiag-dim">Positions are those of the last recompile: a hit moves its entry to the front. ${calls}${omitted}</p>`;
 }
