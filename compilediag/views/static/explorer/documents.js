@@ -36,14 +36,6 @@ class GuardTrees {
   }
 }
 
-/**
- * @param {PackedList} list
- * @returns {any[]}
- */
-function unpackList([names, rows]) {
-  return rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
-}
-
 export class Documents {
   /** @param {Store} store */
   constructor(store) {
@@ -66,8 +58,9 @@ export class Documents {
     this.known = new Map(functions.rows.map(([id, packed]) => {
       const kept = before.get(id);
       if (kept && kept.packed === packed) return [id, kept];
-      const { entries, rows, guards } = packed;
-      return [id, { packed, document: { ...packed, entries: unpackList(entries), rows: unpackList(rows), guards: unpackList(guards) } }];
+      /** @param {PackedList} list @returns {any[]} */
+      const unpack = ([names, rows]) => rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+      return [id, { packed, document: { ...packed, entries: unpack(packed.entries), rows: unpack(packed.rows), guards: unpack(packed.guards) } }];
     }));
     this.ranked = [...this.known].map(([id, { document }]) => [id, document]);
     this.ranked.sort(([, a], [, b]) => (b.lost_s ?? 0) - (a.lost_s ?? 0) || b.recompiles - a.recompiles);
@@ -79,18 +72,6 @@ export class Documents {
   }
 
   /**
-   * The function and the line of a recompile, by its event id; null if it is in none.
-   * @param {number} event
-   */
-  findEvent(event) {
-    for (const [id, found] of this.ranked) {
-      const row = found.rows.find((candidate) => candidate.event === event);
-      if (row) return { id, found, row };
-    }
-    return null;
-  }
-
-  /**
    * Turns a place that names events into that of their guard, and one that names nothing into the first function's.
    * @param {Place} place
    * @returns {Place}
@@ -98,8 +79,10 @@ export class Documents {
   resolve(place) {
     const events = place.events ?? (place.event === undefined ? [] : [place.event]);
     for (const event of events) {
-      const hit = this.findEvent(event);
-      if (hit) return { page: "explorer", function: hit.id, guard: hit.found.guards[hit.row.guard ?? -1]?.key };
+      for (const [id, found] of this.ranked) {
+        const row = found.rows.find((candidate) => candidate.event === event);
+        if (row) return { page: "explorer", function: id, guard: found.guards[row.guard ?? -1]?.key };
+      }
     }
     if (place.function !== undefined || events.length || !this.ranked.length) return place;
     return { page: "explorer", function: this.ranked[0][0] };

@@ -12,6 +12,7 @@ import { GuardTreePage } from "./guard-tree-page.js";
 import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
 const UNKNOWN = "This place is not, or no longer, in the session.";
+const BLIND = "recompiles were not collected: see the dashboard's sources";
 const LEAN = "detail=lean: of older entries only the first failing guard is known";
 
 /** @param {{store: Store, trail: Trail, place: Place}} props */
@@ -46,8 +47,9 @@ export function Explorer({ store, trail, place: wanted }) {
     else findAll(page.current?.parentElement, '.cdiag-function[tabindex="0"]')[0]?.focus({ preventScroll: true });
   };
   const found = documents.byId(place.function);
+  const status = store.problem ?? (store.observed.recompiles === false ? BLIND : store.meta.detail === "lean" ? LEAN : "");
   return html`
-    <${PageBar} title="Guard failures" status=${describeStatus(store)} trail=${trail}>
+    <${PageBar} title="Guard failures" status=${status} trail=${trail}>
       <${SearchField} label="search functions and guards" value=${query} onInput=${setQuery} />
     <//>
     <div class="cdiag-explore">
@@ -58,13 +60,6 @@ export function Explorer({ store, trail, place: wanted }) {
           : html`<p class="cdiag-quiet">${documents.ranked.length ? UNKNOWN : "nothing compiled so far"}</p>`}
       </div>
     </div>`;
-}
-
-/** @param {Store} store */
-function describeStatus({ observed, problem, meta }) {
-  if (problem) return problem;
-  if (observed.recompiles === false) return "recompiles were not collected: see the dashboard's sources";
-  return meta.detail === "lean" ? LEAN : "";
 }
 
 /**

@@ -22,9 +22,18 @@ export function GuardPage({ context, at }) {
     ${guard.verdict !== null && html`<p class="cdiag-verdict">${guard.verdict}</p>`}
     ${guard.points.length > 0 && html`<${Section} heading="Values over time"><${ValuePlot} found=${found} guard=${guard} start=${start} /><//>`}
     ${guard.with.length > 0 && html`
-      <${Section} heading="Failed together with"><${Companions} context=${context} guard=${guard} /><//>`}
+      <${Section} heading="Failed together with">
+        <${PlainTable} name="cdiag-guards" label="guards that fail together" heads=${["guard", "kind", "recompiles"]} numeric=${new Set([2])}>
+          ${guard.with.map(([other, times]) => html`
+            <tr>
+              <td><${GuardLink} context=${context} at=${other} /></td>
+              <td><${Kinds} kinds=${found.guards[other].kinds} /></td>
+              <td class="is-number">${formatCount(times)} of ${formatCount(guard.recompiles)}</td>
+            </tr>`)}
+        <//>
+      <//>`}
     ${findings.length > 0 && html`<${Section} heading="What to change"><${Findings} context=${context} findings=${findings} /><//>`}
-    <${Section} heading="Your code"><${UserCode} guard=${guard} isRedacted=${store.meta.redacted === true} /><//>
+    <${Section} heading="Your code">${drawUserCode(guard, store.meta.redacted === true)}<//>
     <${Section} heading="What torch checks">
       ${guard.texts.map((text) => html`<pre class="cdiag-code">${longText(text)}</pre>`)}
       ${guard.texts.length === 0 && html`<p class="cdiag-dim">not recorded</p>`}
@@ -33,44 +42,24 @@ export function GuardPage({ context, at }) {
 }
 
 /**
- * The guards that failed with this one.
- * @param {{context: FunctionContext, guard: GuardDocument}} props
- */
-function Companions({ context, guard }) {
-  const heads = ["guard", "kind", "recompiles"];
-  return html`
-    <${PlainTable} name="cdiag-guards" label="guards that fail together" heads=${heads} numeric=${new Set([2])}>
-      ${guard.with.map(([at, times]) => html`
-        <tr>
-          <td><${GuardLink} context=${context} at=${at} /></td>
-          <td><${Kinds} kinds=${context.found.guards[at].kinds} /></td>
-          <td class="is-number">${formatCount(times)} of ${formatCount(guard.recompiles)}</td>
-        </tr>`)}
-    <//>`;
-}
-
-/**
  * The user's line with the lines around it where they are certain; else the line; else where it comes from.
- * @param {{guard: GuardDocument, isRedacted: boolean}} props
+ * @param {GuardDocument} guard
+ * @param {boolean} isRedacted
  */
-function UserCode({ guard, isRedacted }) {
-  const place = formatPlace(guard.user_file, guard.user_line);
+function drawUserCode(guard, isRedacted) {
+  const { around, user_file: file, user_line: line, user_code: code, framework } = guard;
+  const place = formatPlace(file, line);
   if (isRedacted) return html`<p class="cdiag-dim">${place ? `${place} (a redacted report has no code)` : "redacted"}</p>`;
+  const width = String(around?.at(-1)?.[0] ?? "").length;
   return html`
-    ${place && html`<p class="cdiag-dim" title=${`${guard.user_file}:${guard.user_line}`}>${place}</p>`}
-    ${guard.around ? html`<${CodeAround} around=${guard.around} line=${guard.user_line} />` : guard.user_code && html`<pre class="cdiag-code">${longText(guard.user_code)}</pre>`}
-    ${!place && !guard.around && !guard.user_code && html`<p class="cdiag-dim">${NO_LINE}</p>`}
-    ${guard.framework && html`<${Words} heading=${`comes from torch's own ${guard.framework}`}><${CodeLine} code=${guard.framework_code} place=${null} /><//>`}
-    ${guard.stack && html`<${Words} heading="call stack"><${CodeLine} code=${guard.stack} place=${null} /><//>`}`;
-}
-
-/** @param {{around: [number: number, text: string][], line: number | null}} props */
-function CodeAround({ around, line }) {
-  const width = String(around.at(-1)?.[0] ?? "").length;
-  return html`
-    <pre class="cdiag-code cdiag-around">${around.map(([number, text]) => html`
+    ${place && html`<p class="cdiag-dim" title=${`${file}:${line}`}>${place}</p>`}
+    ${around ? html`<pre class="cdiag-code cdiag-around">${around.map(([number, text]) => html`
       <span class=${number === line ? "cdiag-code-line is-it" : "cdiag-code-line"}><span class="cdiag-code-number">${
-        `${number === line ? "▸" : " "}${String(number).padStart(width)}  `}</span>${`${text}\n`}</span>`)}</pre>`;
+        `${number === line ? "▸" : " "}${String(number).padStart(width)}  `}</span>${`${text}\n`}</span>`)}</pre>`
+      : code && html`<pre class="cdiag-code">${longText(code)}</pre>`}
+    ${!place && !around && !code && html`<p class="cdiag-dim">${NO_LINE}</p>`}
+    ${framework && html`<${Words} heading=${`comes from torch's own ${framework}`}><${CodeLine} code=${guard.framework_code} place=${null} /><//>`}
+    ${guard.stack && html`<${Words} heading="call stack"><${CodeLine} code=${guard.stack} place=${null} /><//>`}`;
 }
 
 /**
@@ -98,6 +87,14 @@ function ValuePlot({ found, guard, start }) {
   const scale = isNumeric ? makeNumberScale(numbers) : makeLaneScale(guard);
   const height = TOP + scale.high + FOOT;
   const last = Math.max(found.rows.length, 1);
+  const every = Math.ceil(last / 14); // recompiles that one label stands for
+  const steps = [{ step: 0, text: "first" }, ...found.rows.map((row, i) => ({ step: i + 1, text: row.compile_id ?? MISSING }))];
+  /** @param {number} step @param {number} value */
+  const describePoint = (step, value) => {
+    const row = found.rows[step - 1];
+    const when = row ? `${row.compile_id ?? ""} at ${formatSeconds((row.time - start) / 1e3)}` : "the first entry";
+    return `${when}: ${oneLine(guard.values[value][0], 300)}`;
+  };
   /** @param {number} step */
   const x = (step) => scale.gutter + GAP + (step / last) * (WIDTH - scale.gutter - 2 * GAP);
   const spoken = guard.points.slice(0, 40).map(([, value]) => guard.values[value][0]).join(", then ");
@@ -108,12 +105,12 @@ function ValuePlot({ found, guard, start }) {
         ${scale.rules.map(({ y, text }) => html`
           <line class="cdiag-rule" x1=${scale.gutter} x2=${WIDTH} y1=${TOP + y} y2=${TOP + y} />
           <text class="cdiag-plot-text" x=${scale.gutter - 8} y=${TOP + y + 4} text-anchor="end">${text}</text>`)}
-        ${listSteps(found).map(({ step, text }) => html`
+        ${steps.filter(({ step }) => step % every === 0).map(({ step, text }) => html`
           <text class="cdiag-plot-text" x=${x(step)} y=${height - 6} text-anchor="middle">${text}</text>`)}
         ${isNumeric && html`<polyline class="cdiag-trace" points=${trace} />`}
         ${guard.points.map(([step, value, came]) => html`
           <circle class=${came ? "cdiag-point" : "cdiag-point is-need"} cx=${x(step)} cy=${TOP + scale.y(value)} r="4">
-            <title>${describePoint(found, guard, step, value, start)}</title>
+            <title>${describePoint(step, value)}</title>
           </circle>`)}
       </svg>
       <p class="cdiag-dim">${LEGEND}</p>
@@ -128,24 +125,17 @@ function makeNumberScale(numbers) {
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   /** @param {number} number */
   const y = (number) => HIGH - ((number - low) / (high - low || 1)) * HIGH;
-  const ticks = low === high ? [low] : findTicks(low, high);
+  // Round numbers between low and high, with both of them, that are not too close to each other.
+  const size = 10 ** Math.floor(Math.log10((high - low) / 3));
+  const step = [1, 2, 5].map((n) => n * size).find((n) => (high - low) / n <= 4) ?? 10 * size;
+  const apart = (high - low) / 7;
+  const ticks = low === high ? [low] : [low, high];
+  for (let tick = Math.ceil(low / step) * step; low < high && tick <= high; tick += step) {
+    if (tick - low > apart && high - tick > apart) ticks.splice(-1, 0, Number(tick.toPrecision(12)));
+  }
   const rules = ticks.map((tick) => ({ y: y(tick), text: formatNumber(tick) }));
   const gutter = Math.max(40, 14 + 7 * Math.max(...rules.map(({ text }) => text.length)));
   return { high: HIGH, gutter, rules, y: (value) => y(numbers[value]) };
-}
-
-/**
- * Round numbers between low and high, with both of them, that are not too close to each other.
- * @param {number} low
- * @param {number} high
- */
-function findTicks(low, high) {
-  const size = 10 ** Math.floor(Math.log10((high - low) / 3));
-  const step = [1, 2, 5].map((n) => n * size).find((n) => (high - low) / n <= 4) ?? 10 * size;
-  const round = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) round.push(Number(tick.toPrecision(12)));
-  const apart = (high - low) / 7;
-  return [low, ...round.filter((tick) => tick - low > apart && high - tick > apart), high];
 }
 
 /**
@@ -160,24 +150,4 @@ function makeLaneScale(guard) {
   const y = (value) => Math.min(value, shown.length - 1) * LANE_HIGH + LANE_HIGH / 2;
   const gutter = Math.min(300, 20 + 6.8 * Math.max(...shown.map((text) => text.length)));
   return { high: shown.length * LANE_HIGH, gutter, rules: shown.map((text, i) => ({ y: y(i), text })), y };
-}
-
-/** @param {FunctionDocument} found */
-function listSteps(found) {
-  const every = Math.ceil(found.rows.length / 14) || 1;
-  const steps = found.rows.map((row, i) => ({ step: i + 1, text: row.compile_id ?? MISSING }));
-  return [{ step: 0, text: "first" }, ...steps.filter(({ step }) => step % every === 0)];
-}
-
-/**
- * @param {FunctionDocument} found
- * @param {GuardDocument} guard
- * @param {number} step
- * @param {number} value
- * @param {number} start
- */
-function describePoint(found, guard, step, value, start) {
-  const row = found.rows[step - 1];
-  const when = row ? `${row.compile_id ?? ""} at ${formatSeconds((row.time - start) / 1e3)}` : "the first entry";
-  return `${when}: ${oneLine(guard.values[value][0], 300)}`;
 }

@@ -18,7 +18,17 @@ export function GuardTreePage({ context, tree: id, other: otherId }) {
   const [showsAll, setShowsAll] = useState(false);
   const [tree, other] = [documents.trees.get(id), documents.trees.get(otherId)];
   const isKnown = tree !== null;
-  const lines = useMemo(() => (tree ? mergeTrees(tree, other) : []), [id, otherId, isKnown, other !== null]);
+  /** @returns {ShownLine[]} of one tree, or of two with what differs between them */
+  const mergeTrees = () => {
+    if (!tree) return [];
+    // Trees that share no lines are of different functions, and cannot be compared.
+    const compared = other && other.lines === tree.lines ? other.numbers : tree.numbers;
+    return diffNumbers(tree.numbers, compared).map(([sign, number]) => {
+      const line = tree.lines[number];
+      return { line, sign, text: line.filter((part) => typeof part === "string").join("\n").toLowerCase() };
+    });
+  };
+  const lines = useMemo(mergeTrees, [id, otherId, isKnown, other !== null]);
   const entry = found.entries.find((candidate) => candidate.tree === id);
   const facts = joinKnown(
     whenKnown(entry?.guard_count, (count) => formatAmount(count, "guard")),
@@ -28,11 +38,22 @@ export function GuardTreePage({ context, tree: id, other: otherId }) {
   const head = html`<${PageHead} context=${context} title=${`Guards of entry ${entry?.compile_id ?? "?"}`}>${facts}<//>`;
   if (!isKnown) return html`${head}<p class="cdiag-quiet">${ABSENT}</p>`;
   const terms = splitQuery(query);
+  const known = found.entries.filter((each) => each.tree !== null && each.tree !== id && documents.trees.get(each.tree));
+  /** @param {Event} event */
+  const choose = (event) => {
+    const { value } = /** @type {HTMLSelectElement} */ (targetOf(event));
+    context.go({ function: context.id, tree: id, other: value ? Number(value) : undefined });
+  };
   const { shown, hits } = findShown(lines, terms, otherId !== undefined && !showsAll);
   return html`
     ${head}
     <div class="cdiag-tree-bar">
-      <${Chooser} context=${context} tree=${id} other=${otherId} />
+      <label class="cdiag-choose">compare with${" "}
+        <select class="cdiag-select" value=${String(otherId ?? "")} onChange=${choose}>
+          <option value="">nothing</option>
+          ${known.map((each) => html`<option value=${String(each.tree)}>entry ${each.compile_id}</option>`)}
+        </select>
+      </label>
       ${other !== null && html`
         <button type="button" class="cdiag-button" onClick=${() => setShowsAll(!showsAll)}>${showsAll ? "only differences" : "all lines"}</button>`}
       <${SearchField} label="search these guards" value=${query} onInput=${setQuery} />
@@ -41,23 +62,6 @@ export function GuardTreePage({ context, tree: id, other: otherId }) {
     <div class="cdiag-tree" tabindex="0" role="region" aria-label="guard tree">
       ${lines.slice(0, MOST_LINES).map((line, i) => shown[i] && html`<${Line} key=${i} shown=${line} />`)}
     </div>`;
-}
-
-/** @param {{context: FunctionContext, tree: number, other: number | undefined}} props */
-function Chooser({ context: { found, documents, go, id }, tree, other }) {
-  const known = found.entries.filter((entry) => entry.tree !== null && entry.tree !== tree && documents.trees.get(entry.tree));
-  /** @param {Event} event */
-  const choose = (event) => {
-    const { value } = /** @type {HTMLSelectElement} */ (targetOf(event));
-    go({ function: id, tree, other: value ? Number(value) : undefined });
-  };
-  return html`
-    <label class="cdiag-choose">compare with${" "}
-      <select class="cdiag-select" value=${String(other ?? "")} onChange=${choose}>
-        <option value="">nothing</option>
-        ${known.map((entry) => html`<option value=${String(entry.tree)}>entry ${entry.compile_id}</option>`)}
-      </select>
-    </label>`;
 }
 
 /**
@@ -98,21 +102,6 @@ function describe(lines, hits, isComparison) {
   return `${differ} (− only in this entry, + only in the other)`;
 }
 
-/**
- * The lines to show: of one tree, or of two with what differs between them.
- * @param {GuardTree} tree
- * @param {GuardTree | null} other
- * @returns {ShownLine[]}
- */
-function mergeTrees(tree, other) {
-  // Trees that share no lines are of different functions, and cannot be compared.
-  const compared = other && other.lines === tree.lines ? other.numbers : tree.numbers;
-  return diffNumbers(tree.numbers, compared).map(([sign, number]) => {
-    const line = tree.lines[number];
-    return { line, sign, text: line.filter((part) => typeof part === "string").join("\n").toLowerCase() };
-  });
-}
-
 const SIGNS = { " ": "", "-": "− ", "+": "+ " };
 
 /** @param {{shown: ShownLine}} props */
@@ -134,6 +123,9 @@ function Line({ shown: { line: [depth, what, detail, place, code], sign } }) {
 
 const MOST_STEPS = 16_000_000; // of the table that finds it; above that, the middles are shown one after the other
 
+/** @param {Difference[0]} sign @param {number[]} numbers @returns {Difference[]} */
+const mark = (sign, numbers) => numbers.map((number) => [sign, number]);
+
 /**
  * @param {number[]} one
  * @param {number[]} other
@@ -146,16 +138,7 @@ function diffNumbers(one, other) {
   const most = Math.min(one.length, other.length) - begin;
   while (end < most && one[one.length - 1 - end] === other[other.length - 1 - end]) end += 1;
   const middle = diffMiddle(one.slice(begin, one.length - end), other.slice(begin, other.length - end));
-  return [...markAll(" ", one.slice(0, begin)), ...middle, ...markAll(" ", one.slice(one.length - end))];
-}
-
-/**
- * @param {" " | "-" | "+"} sign
- * @param {number[]} numbers
- * @returns {Difference[]}
- */
-function markAll(sign, numbers) {
-  return numbers.map((number) => [sign, number]);
+  return [...mark(" ", one.slice(0, begin)), ...middle, ...mark(" ", one.slice(one.length - end))];
 }
 
 /**
@@ -164,7 +147,7 @@ function markAll(sign, numbers) {
  * @returns {Difference[]}
  */
 function diffMiddle(one, other) {
-  if (one.length * other.length > MOST_STEPS) return [...markAll("-", one), ...markAll("+", other)];
+  if (one.length * other.length > MOST_STEPS) return [...mark("-", one), ...mark("+", other)];
   const wide = other.length + 1;
   const longest = new Uint16Array((one.length + 1) * wide); // [i, j]: of what is left from i and j on
   for (let i = one.length - 1; i >= 0; i -= 1) {
@@ -183,5 +166,5 @@ function diffMiddle(one, other) {
     } else if (longest[(i + 1) * wide + j] >= longest[i * wide + j + 1]) found.push(["-", one[i++]]);
     else found.push(["+", other[j++]]);
   }
-  return [...found, ...markAll("-", one.slice(i)), ...markAll("+", other.slice(j))];
+  return [...found, ...mark("-", one.slice(i)), ...mark("+", other.slice(j))];
 }

@@ -29,7 +29,11 @@ export function RanksPage({ store, trail }) {
             <ol class="cdiag-differences">
               ${ranks.differences.map((one, at) => {
                 const event = one.evidence.find((id) => recompiles.byId(id) !== null);
-                return html`<${Difference} difference=${one} isFirst=${at === 0} explore=${event === undefined ? null : () => trail.explore({ event })} />`;
+                return html`
+                  <li class=${at === 0 ? "is-first" : ""}>
+                    <span class="cdiag-tag">${one.kind === "way" ? "different path" : formatCode(one.kind)}</span><span>${one.sentence}</span>
+                    ${event !== undefined && html`<button type="button" class="cdiag-link" onClick=${() => trail.explore({ event })}>explore ›</button>`}
+                  </li>`;
               })}
             </ol>`}
         <//>
@@ -69,6 +73,15 @@ function Groups({ ranks: { groups, group_count, count, loaded } }) {
 /** @param {{ranks: Ranks}} props */
 function RankBars({ ranks: { ranks, count } }) {
   const most = Math.max(...ranks.map((row) => row.compile_s), 1e-9);
+  /** @param {RankRow} row */
+  const writeFacts = (row) => joinKnown(
+    formatSeconds(row.compile_s),
+    formatAmount(row.compiles, "compile"),
+    formatAmount(row.recompiles, "recompile"),
+    row.graph_breaks ? formatAmount(row.graph_breaks, "graph break") : null,
+    row.lookups ? `caches ${oneLine(row.lookups, 60)}` : null,
+    whenKnown(row.first_difference, (difference) => `differs: ${difference}`),
+  );
   return html`
     <${Section} name="rank-bars" heading="Ranks, the one that compiled longest first">
       <div class="cdiag-rank-list" tabindex="0" role="region" aria-label="ranks by seconds compiling">
@@ -80,33 +93,8 @@ function RankBars({ ranks: { ranks, count } }) {
     <//>`;
 }
 
-/** @param {RankRow} row */
-function writeFacts(row) {
-  return joinKnown(
-    formatSeconds(row.compile_s),
-    formatAmount(row.compiles, "compile"),
-    formatAmount(row.recompiles, "recompile"),
-    row.graph_breaks ? formatAmount(row.graph_breaks, "graph break") : null,
-    row.lookups ? `caches ${oneLine(row.lookups, 60)}` : null,
-    whenKnown(row.first_difference, (difference) => `differs: ${difference}`),
-  );
-}
-
 const FEW = 24; // ranks whose squares fit in a line
 const DETAILED = ["guard", "collectives", "caches"]; // kinds of difference that are shown per rank
-
-/**
- * A difference in a sentence; where it was a recompile of this session, with a link to its guard.
- * @param {{difference: RankDifference, isFirst: boolean, explore: (() => void) | null}} props
- */
-function Difference({ difference, isFirst, explore }) {
-  const kind = difference.kind === "way" ? "different path" : formatCode(difference.kind);
-  return html`
-    <li class=${isFirst ? "is-first" : ""}>
-      <span class="cdiag-tag">${kind}</span><span>${difference.sentence}</span>
-      ${explore && html`<button type="button" class="cdiag-link" onClick=${explore}>explore ›</button>`}
-    </li>`;
-}
 
 /**
  * Ranks that compiled the same: how many there are, what they compiled, and how long that took.
@@ -132,6 +120,7 @@ function GraphRows({ row, ranks: { shown, count } }) {
   const have = row.missed ? `${formatCount(row.ranks)} of ${formatCount(count)}` : "all";
   const missing = row.missed ? `not on ${listRanks(row.missing, row.missed)}` : null;
   const differs = [missing, ...row.differs.map(formatCode)].filter(Boolean).join(", ");
+  const texts = row.cells.map((cell) => (cell === null ? "did not compile it" : describeCell(cell)));
   return html`
     <tr data-compile=${row.compile_id ?? ""}>
       <td>
@@ -146,22 +135,12 @@ function GraphRows({ row, ranks: { shown, count } }) {
       <td>${formatMilliseconds(row.runtime_ms)}</td>
       <td class=${differs ? "cdiag-differs" : ""}>${differs || MISSING}</td>
     </tr>
-    ${(row.missed > 0 || row.differs.some((kind) => DETAILED.includes(kind))) && html`<${DetailRow} row=${row} shown=${shown} />`}`;
-}
-
-/**
- * What ranks have of a compile: guards with their values, collectives in their order.
- * @param {{row: RankGraph, shown: number[]}} props
- */
-function DetailRow({ row, shown }) {
-  const texts = row.cells.map((cell) => (cell === null ? "did not compile it" : describeCell(cell)));
-  const groups = Map.groupBy(shown, (_, at) => texts[at]);
-  return html`
-    <tr>
-      <td class="cdiag-rank-detail" colspan="8">
-        ${[...groups].map(([text, ranks]) => html`<div>${listRanks(ranks, ranks.length)}: <code>${text}</code></div>`)}
-      </td>
-    </tr>`;
+    ${(row.missed > 0 || row.differs.some((kind) => DETAILED.includes(kind))) && html`
+      <tr>
+        <td class="cdiag-rank-detail" colspan="8">
+          ${[...Map.groupBy(shown, (_, at) => texts[at])].map(([text, alike]) => html`<div>${listRanks(alike, alike.length)}: <code>${text}</code></div>`)}
+        </td>
+      </tr>`}`;
 }
 
 /** @param {RankCell} cell */

@@ -48,21 +48,12 @@ function Part({ part, texts }) {
   return html`
     <${Section} name="vllm-part" heading=${config.part ?? "a model"}>
       <${Dim}>${words}<//>
-      <${Facts} entries=${FACTS.map(([label, name]) => [label, formatSetting(config[name])])} />
+      <${Facts} entries=${FACTS.map(([label, name]) => [label, Array.isArray(config[name]) ? config[name].join(", ") || null : config[name]])} />
       <${Pieces} part=${part} />
       ${part.texts.length > 0 && html`<h4>Graphs</h4>`}
       ${drawSome(part.texts, ({ event_id, name, size }) => html`
         <${Artifact} key=${event_id} id=${event_id} name=${name} size=${size} stored=${texts.get(event_id)} />`)}
     <//>`;
-}
-
-/**
- * A setting as text; null if it is not known or an empty list.
- * @param {unknown} value
- */
-function formatSetting(value) {
-  if (Array.isArray(value)) return value.length ? value.join(", ") : null;
-  return value === null || value === undefined ? null : String(value);
 }
 
 /** @param {{part: VllmPart}} props */
@@ -75,11 +66,23 @@ function Pieces({ part: { pieces, piece_count, ranges, seconds } }) {
           <thead>
             <tr>
               <th>piece</th><th class="is-number">calls</th>
-              ${ranges.map((range) => html`<th class="is-number"><${RangeHead} range=${range} /></th>`)}
+              ${ranges.map(({ start, end, is_cudagraph_size }) => html`
+                <th class="is-number">
+                  <span title=${is_cudagraph_size ? GRAPH_SIZE : null}>${formatSizes(start, end)}${is_cudagraph_size && html`<span class="cdiag-tag">CUDA graph</span>`}</span>
+                </th>`)}
               <th class="is-number">all</th>
             </tr>
           </thead>
-          <tbody>${pieces.map((piece) => html`<${PieceRow} piece=${piece} most=${most} />`)}</tbody>
+          <tbody>
+            ${pieces.map((piece) => html`
+              <tr>
+                <td><code>${piece.name}</code></td>
+                <td class="is-number">${piece.graph_ops === null ? MISSING : formatCount(piece.graph_ops)}</td>
+                ${piece.cells.map((cell) => html`
+                  <td class="is-number" style=${{ "--share": String((cell?.seconds ?? 0) / most) }}>${cell === null ? "" : formatSeconds(cell.seconds)}</td>`)}
+                <td class="is-number">${formatSeconds(piece.seconds)}</td>
+              </tr>`)}
+          </tbody>
           <tfoot>
             <tr>
               <td>all</td><td></td>
@@ -90,22 +93,4 @@ function Pieces({ part: { pieces, piece_count, ranges, seconds } }) {
       </div>
       ${piece_count > pieces.length && html`<${Dim}>the first ${formatCount(pieces.length)} of ${formatAmount(piece_count, "piece")}<//>`}
     </div>`;
-}
-
-/** @param {{range: VllmRange}} props */
-function RangeHead({ range: { start, end, is_cudagraph_size } }) {
-  if (!is_cudagraph_size) return html`<span>${formatSizes(start, end)}</span>`;
-  return html`<span title=${GRAPH_SIZE}>${formatSizes(start, end)}<span class="cdiag-tag">CUDA graph</span></span>`;
-}
-
-/** @param {{piece: VllmPiece, most: number}} props `most` s of any cell */
-function PieceRow({ piece, most }) {
-  return html`
-    <tr>
-      <td><code>${piece.name}</code></td>
-      <td class="is-number">${piece.graph_ops === null ? MISSING : formatCount(piece.graph_ops)}</td>
-      ${piece.cells.map((cell) => html`
-        <td class="is-number" style=${{ "--share": String((cell?.seconds ?? 0) / most) }}>${cell === null ? "" : formatSeconds(cell.seconds)}</td>`)}
-      <td class="is-number">${formatSeconds(piece.seconds)}</td>
-    </tr>`;
 }
