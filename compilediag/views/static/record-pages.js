@@ -90,7 +90,11 @@ export class RecordPages {
       const root = make("div", "");
       page = { root, pages: new Pages(root, this.store, this.makeTrail()) };
     }
-    this.placed.set(node, { ...page, before: [...node.childNodes], restore: removeTextClasses(node) });
+    // The host's text styles are taken off the output of a record.
+    const styled = TEXT_CLASSES.map((name) => ({ name, output: node.closest(`.${name}`) }));
+    styled.forEach(({ name, output }) => output?.classList.remove(name));
+    const restore = () => styled.forEach(({ name, output }) => output?.classList.add(name));
+    this.placed.set(node, { ...page, before: [...node.childNodes], restore });
     node.replaceChildren(page.root);
   }
 
@@ -104,17 +108,4 @@ export class RecordPages {
     node.replaceChildren(...before); // a host that shows the node again begins anew
     this.park({ root, pages });
   }
-}
-
-/**
- * Takes the host's text styles off the output of a record; returns what gives them back.
- * @param {Element} node
- */
-function removeTextClasses(node) {
-  const found = TEXT_CLASSES.flatMap((name) => {
-    const output = node.closest(`.${name}`);
-    output?.classList.remove(name);
-    return output ? [() => output.classList.add(name)] : [];
-  });
-  return () => found.forEach((add) => add());
 }

@@ -18,55 +18,31 @@ void openPage((root, data) => {
 
 const ABSENT = "not recorded";
 
-/**
- * @param {Partial<Meta>} meta
- * @returns {[string, string | null][]}
- */
-function listFacts(meta) {
-  return [
-    ["Date", describeTime(meta)],
-    ["Device", meta.device ?? null],
-    ["Command", meta.redacted ? "left out: this report is redacted" : meta.command ?? null],
-    ["Versions", describeVersions(meta)],
-    ["System", meta.platform ?? null],
-    ["Detail", [meta.detail, meta.pid ? `pid ${meta.pid}` : null].filter(Boolean).join(", ") || null],
-  ];
-}
-
-/** @param {Partial<Meta>} meta */
-function describeTime({ started_ms: start, stopped_ms: stop }) {
-  if (!start) return null;
-  return stop ? `${formatDate(start)} to ${formatClock(stop)} (${formatSeconds((stop - start) / 1000)})` : formatDate(start);
-}
-
-/** @param {Partial<Meta>} meta */
-function describeVersions({ torch, python, compilediag }) {
-  const known = [torch && `torch ${torch}`, python && `Python ${python}`, compilediag && `compilediag ${compilediag}`];
-  return known.filter(Boolean).join(", ") || null;
-}
-
-/**
- * What a large report leaves out, and where it is; nothing for any other.
- * @param {Partial<Meta>} meta
- * @returns {[string, string][]}
- */
-function listLeftOut({ left_out: less }) {
-  if (!less) return [];
-  const tables = Object.keys(less.rows);
-  const compiles = `${formatCount(less.compiles)} of ${formatCount(less.of)} compiles, the shortest ones`;
-  const text = `${tables.map(formatCode).join(", ")} of ${compiles}, because the file would be too large. The session has `
-    + `them: cd.load("run.cdiag").${tables[0]}, or cd.load("run.cdiag").dashboard() in a notebook`;
-  return [["Left out", text]];
-}
-
-/** @param {{meta: Partial<Meta>}} props */
+/** @param {{meta: Partial<Meta>}} props when and where the session was recorded, of what, and with which versions */
 function ReportHeader({ meta }) {
+  const { title, started_ms: start, stopped_ms: stop, torch, python, compilediag, detail, pid, left_out: less } = meta;
+  const versions = [torch && `torch ${torch}`, python && `Python ${python}`, compilediag && `compilediag ${compilediag}`];
+  /** @type {[string, string | null | undefined][]} */
+  const facts = [
+    ["Date", start && formatDate(start) + (stop ? ` to ${formatClock(stop)} (${formatSeconds((stop - start) / 1000)})` : "") || null],
+    ["Device", meta.device],
+    ["Command", meta.redacted ? "left out: this report is redacted" : meta.command],
+    ["Versions", versions.filter(Boolean).join(", ") || null],
+    ["System", meta.platform],
+    ["Detail", [detail, pid ? `pid ${pid}` : null].filter(Boolean).join(", ") || null],
+  ];
+  if (less) {
+    const tables = Object.keys(less.rows);
+    const compiles = `${formatCount(less.compiles)} of ${formatCount(less.of)} compiles, the shortest ones`;
+    facts.push(["Left out", `${tables.map(formatCode).join(", ")} of ${compiles}, because the file would be too large. The session has `
+      + `them: cd.load("run.cdiag").${tables[0]}, or cd.load("run.cdiag").dashboard() in a notebook`]);
+  }
   return html`
     <header class="cdiag-report-head">
-      <h1>${meta.title ? `torch.compile report: ${meta.title}` : "torch.compile report"}</h1>
+      <h1>${title ? `torch.compile report: ${title}` : "torch.compile report"}</h1>
       <dl>
-        ${[...listFacts(meta), ...listLeftOut(meta)].map(([name, value]) => html`
-          <div><dt>${name}</dt><dd class=${value === null ? "is-absent" : ""}>${value ?? ABSENT}</dd></div>`)}
+        ${facts.map(([name, value]) => html`
+          <div><dt>${name}</dt><dd class=${value ? "" : "is-absent"}>${value ?? ABSENT}</dd></div>`)}
       </dl>
     </header>`;
 }

@@ -107,7 +107,8 @@ export class Dashboard extends Page {
     super.destroy();
     clearInterval(this.ticker);
     clearTimeout(this.rest);
-    [this.timeline, this.notice].forEach((part) => part.destroy());
+    this.timeline.destroy();
+    this.notice.unmark();
   }
 
   onTheme() {

@@ -17,10 +17,6 @@ export class EndNotice {
     this.clear = () => this.unmark();
   }
 
-  destroy() {
-    this.unmark();
-  }
-
   /** @returns {Command} */
   get command() {
     const note = this.isOn ? "on" : "off";
@@ -37,26 +33,20 @@ export class EndNotice {
   /** Looks which compiles have ended. */
   follow() {
     const now = new Map(this.store.now.map((flight) => [flight.compile_key ?? "", flight]));
-    for (const [key, flight] of this.before) if (!now.has(key)) this.noteEnd(flight);
+    for (const [key, flight] of this.before) {
+      const seconds = (this.store.kernelNow() - flight.started_ms) / 1000;
+      if (now.has(key) || !this.isOn || seconds < LONG_S) continue;
+      const text = `${formatFunction(flight.function) ?? "a function"} compiled in ${formatSeconds(Math.round(seconds))}`;
+      const isAllowed = "Notification" in globalThis && Notification.permission === "granted";
+      if (isAllowed) new Notification("Compile ended", { body: text, tag: "compilediag" });
+      else {
+        this.unmark();
+        this.title = `${SIGN}${text} · `;
+        document.title = this.title + document.title;
+        for (const type of ["pointermove", "keydown"]) addEventListener(type, this.clear, { once: true });
+      }
+    }
     this.before = now;
-  }
-
-  /** @param {RunningCompile} flight */
-  noteEnd(flight) {
-    const seconds = (this.store.kernelNow() - flight.started_ms) / 1000;
-    if (!this.isOn || seconds < LONG_S) return;
-    const text = `${formatFunction(flight.function) ?? "a function"} compiled in ${formatSeconds(Math.round(seconds))}`;
-    const isAllowed = "Notification" in globalThis && Notification.permission === "granted";
-    if (isAllowed) new Notification("Compile ended", { body: text, tag: "compilediag" });
-    else this.markTitle(text);
-  }
-
-  /** @param {string} text */
-  markTitle(text) {
-    this.unmark();
-    this.title = `${SIGN}${text} · `;
-    document.title = this.title + document.title;
-    for (const type of ["pointermove", "keydown"]) addEventListener(type, this.clear, { once: true });
   }
 
   /** Takes the sign away when the reader is back. */

@@ -29,12 +29,16 @@ export class Exports {
     /** @type {Command[]} */
     const inBrowser = [
       { key: "table", label: "This table as CSV", run: () => this.saveTable(readTable()) },
-      { key: "json", label: "Everything as JSON", run: () => this.save("session.json", "application/json", writeJson(store)) },
+      { key: "json", label: "Everything as JSON", run: () => this.saveJson() },
     ];
     const byKernel = FORMATS.map(([key, label]) => ({ key, label, run: () => void this.write(key, label) }));
     // A notebook prints all of its cells, so only a report offers it.
     const print = { key: "print", label: "Print or save as PDF", run: onPrint };
-    const link = { key: "link", label: "Copy a link to this stretch", run: () => void this.copyLink(readRange()) };
+    const copyLink = async () => {
+      const isCopied = await copyText(writeLink({ range: readRange() }), /** @type {HTMLElement} */ (document.activeElement));
+      this.say(isCopied ? "The link to what the timeline shows is copied" : "The browser did not allow the copy");
+    };
+    const link = { key: "link", label: "Copy a link to this stretch", run: () => void copyLink() };
     this.commands = store.isFrozen ? [link, ...inBrowser, print] : [...byKernel, ...inBrowser];
   }
 
@@ -50,12 +54,6 @@ export class Exports {
     this.say(path ? `${label} written to ${path}` : `${label} was not written: ${error}`);
   }
 
-  /** @param {[from: number, to: number]} range */
-  async copyLink(range) {
-    const isCopied = await copyText(writeLink({ range }), /** @type {HTMLElement} */ (document.activeElement));
-    this.say(isCopied ? "The link to what the timeline shows is copied" : "The browser did not allow the copy");
-  }
-
   /** @param {string} text */
   say(text) {
     this.message = text;
@@ -64,10 +62,24 @@ export class Exports {
 
   /** @param {ReturnType<ReadTable>} shown */
   saveTable({ tab, positions }) {
-    const table = this.store.table(tab.table);
-    const names = table.columns.map((column) => column.name);
-    const lines = positions.map((i) => names.map((column) => writeCsv(table.get(table.rows[i], column))));
-    this.save(`${tabName(tab)}.csv`, "text/csv", [names.map(writeCsv), ...lines].map((cells) => cells.join(",")).join("\r\n"));
+    const { columns, rows } = this.store.table(tab.table);
+    /** @param {unknown} value */
+    const writeCell = (value) => {
+      const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+      return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = positions.map((at) => columns.map((_, i) => rows[at][i] ?? ""));
+    const text = [columns.map(({ name }) => name), ...lines].map((cells) => cells.map(writeCell).join(",")).join("\r\n");
+    this.save(`${tabName(tab)}.csv`, "text/csv", text);
+  }
+
+  saveJson() {
+    const { meta, totals, plan, findings } = this.store;
+    const tables = [...this.store.tables.values()].filter(({ rows }) => rows.length).map(({ name, columns, rows }) => {
+      return [name, rows.map((row) => Object.fromEntries(columns.map((column, i) => [column.name, row[i] ?? null])))];
+    });
+    const text = JSON.stringify({ meta, totals, plan, findings, tables: Object.fromEntries(tables) }, null, 1);
+    this.save("session.json", "application/json", text);
   }
 
   /**
@@ -80,20 +92,4 @@ export class Exports {
     saveFile(file, type, text);
     this.say(`${file} was saved in the folder of your downloads`);
   }
-}
-
-/** @param {unknown} value */
-function writeCsv(value) {
-  if (value === null || value === undefined) return "";
-  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** @param {Store} store */
-function writeJson({ meta, totals, plan, findings, tables }) {
-  const rows = [...tables.values()].filter((table) => table.rows.length).map((table) => {
-    const names = table.columns.map((column) => column.name);
-    return [table.name, table.rows.map((row) => Object.fromEntries(names.map((name) => [name, table.get(row, name)])))];
-  });
-  return JSON.stringify({ meta, totals, plan, findings, tables: Object.fromEntries(rows) }, null, 1);
 }

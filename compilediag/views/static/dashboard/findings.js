@@ -102,15 +102,11 @@ function Item({ props: { store, picked, onPick, onExplore }, findings, number, i
  * @param {{finding: Finding, picked: string | null, onPick: () => void, children: any}} props
  */
 function Title({ finding, picked, onPick, children }) {
+  const values = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
+  const hint = [formatPlace(finding.file, finding.line), values && `values: ${values}`].filter(Boolean).join("\n");
   return html`
-    <button type="button" class="cdiag-finding" data-rule=${finding.rule} data-hint=${writeTooltip(finding) || null}
+    <button type="button" class="cdiag-finding" data-rule=${finding.rule} data-hint=${hint || null}
       aria-pressed=${String(picked === finding.title)} onClick=${onPick}>
       <span class="cdiag-finding-top">${children}</span>
     </button>`;
-}
-
-/** @param {Finding} finding */
-function writeTooltip(finding) {
-  const values = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
-  return [formatPlace(finding.file, finding.line), values && `values: ${values}`].filter(Boolean).join("\n");
 }

@@ -35,15 +35,6 @@ const TOTALS = [
 /** Totals that are named also where they were not collected; most sessions have none of the others. */
 const ESSENTIAL = ["compiles", "recompiles", "cache_hits", "graph_breaks"];
 
-/**
- * Whether a zero is said too: after the warm-up nothing should compile.
- * @param {Store} store
- * @param {string} total
- */
-function isPromise(store, total) {
-  return total === "after_warmup" && store.totals[total] === 0;
-}
-
 /** @param {{store: Store}} props */
 export function Totals({ store }) {
   const { now, totals } = store;
@@ -51,7 +42,8 @@ export function Totals({ store }) {
     ${now.length > 0 && !totals.compiles && html`<div>${formatAmount(now.length, "compile")} running</div>`}
     ${TOTALS.map(({ from, main, details }) => {
       const isBlind = store.observed[from] === false;
-      const isShown = store.totals[main[0]] > 0 || (isBlind && ESSENTIAL.includes(main[0])) || isPromise(store, main[0]);
+      const isPromise = main[0] === "after_warmup" && store.totals.after_warmup === 0; // nothing should compile after it
+      const isShown = store.totals[main[0]] > 0 || (isBlind && ESSENTIAL.includes(main[0])) || isPromise;
       const isWarning = main[0] === "own_share" && store.totals.own_share > LARGE_SHARE;
       return html`<div key=${main[0]} class=${isWarning ? "is-warning" : ""} hidden=${!isShown}>
         <${TotalNumber} store=${store} total=${main} isBlind=${isBlind} isMain=${true} />

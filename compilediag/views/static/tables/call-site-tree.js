@@ -21,30 +21,12 @@ const RESTARTED = "↻";
 const LEGEND = [...Object.values(OUTCOME_SIGNS), [RESTARTED, "restarted"]].map((sign) => sign.join(" ")).join("   ");
 
 /**
- * The outcome of a compile; one that was restarted has a sign of its own.
- * @param {Get<CompilesRow>} get
- */
-function describeOutcome(get) {
-  const outcome = get("outcome") ?? "unknown";
-  const [sign, word] = lookUp(OUTCOME_SIGNS, outcome) ?? ["?", outcome];
-  const restarts = (get("restart_reasons") ?? []).length;
-  if (outcome !== "ok" || !restarts) return { sign, word, kind: outcome };
-  return { sign: RESTARTED, word: `compiled, restarted ${formatTimes(restarts)}`, kind: "restarted" };
-}
-
-/**
- * @param {StackFrame | null} frame
- * @returns {TreeNode}
- */
-function makeNode(frame) {
-  return { frame, branches: new Map(), ends: [], count: 0, seconds: 0 };
-}
-
-/**
  * The tree of stacks. The same stack has the same keys in all processes.
  * @param {StackEnd[]} ends
  */
 function buildTree(ends) {
+  /** @param {StackFrame | null} frame @returns {TreeNode} */
+  const makeNode = (frame) => ({ frame, branches: new Map(), ends: [], count: 0, seconds: 0 });
   const root = makeNode(null);
   for (const end of ends) {
     const path = [root];
@@ -131,11 +113,9 @@ export function CallSites({ stacks, positions, filter, note, openId, onOpen }) {
   }, [compiles, note, openId]);
 }
 
-/** @typedef {(end: StackEnd) => ComponentChild} DrawEnd */
-
 /**
  * The frames behind a node, up to where the calls branch; each branch is a list item of its own.
- * @param {{start: TreeNode, drawEnd: DrawEnd}} props
+ * @param {{start: TreeNode, drawEnd: (end: StackEnd) => ComponentChild}} props
  */
 function Branch({ start, drawEnd }) {
   /** @type {StackFrame[]} */
@@ -146,36 +126,25 @@ function Branch({ start, drawEnd }) {
     if (at.frame) frames.push(at.frame);
   }
   const [ways, ends] = [[...at.branches], at.ends];
+  const [isClosed, close] = useState(/** @type {Record<string, boolean>} key of a branch -> whether it is closed */ ({}));
+  /** @param {number} rest how many are not shown */
+  const drawRest = (rest) => rest > 0 && html`<span class="cdiag-dim">and ${formatCount(rest)} more</span>`;
   return html`
     <${Frames} frames=${frames} />
     ${ends.length > 0 && html`
-      <div class="cdiag-chips">${ends.slice(0, MOST_CHIPS).map(drawEnd)}<${Rest} count=${ends.length - MOST_CHIPS} /></div>`}
+      <div class="cdiag-chips">${ends.slice(0, MOST_CHIPS).map(drawEnd)}${drawRest(ends.length - MOST_CHIPS)}</div>`}
     ${ways.length > 0 && html`
       <ul class="cdiag-branches">
-        ${ways.slice(0, MOST_BRANCHES).map(([key, branch]) => html`<${Way} key=${key} branch=${branch} drawEnd=${drawEnd} />`)}
-        ${ways.length > MOST_BRANCHES && html`<li><${Rest} count=${ways.length - MOST_BRANCHES} /></li>`}
+        ${ways.slice(0, MOST_BRANCHES).map(([key, branch]) => html`
+          <li key=${key}>
+            <button type="button" class="cdiag-way" aria-expanded=${String(!isClosed[key])} onClick=${() => close({ ...isClosed, [key]: !isClosed[key] })}>
+              <span class="cdiag-caret"></span>${branch.frame && html`<${FrameLine} frame=${branch.frame} />`}<span class="cdiag-way-sum">${
+                `${formatAmount(branch.count, "compile")} · ${formatSeconds(branch.seconds)}`}</span>
+            </button>
+            <div class="cdiag-way-on" hidden=${Boolean(isClosed[key])}><${Branch} start=${branch} drawEnd=${drawEnd} /></div>
+          </li>`)}
+        ${ways.length > MOST_BRANCHES && html`<li>${drawRest(ways.length - MOST_BRANCHES)}</li>`}
       </ul>`}`;
-}
-
-/** @param {{count: number}} props how many are not shown */
-function Rest({ count }) {
-  return count > 0 ? html`<span class="cdiag-dim">and ${formatCount(count)} more</span>` : null;
-}
-
-/**
- * A branch that can be closed.
- * @param {{branch: TreeNode, drawEnd: DrawEnd}} props
- */
-function Way({ branch, drawEnd }) {
-  const [isOpen, setOpen] = useState(true);
-  const sum = `${formatAmount(branch.count, "compile")} · ${formatSeconds(branch.seconds)}`;
-  return html`
-    <li>
-      <button type="button" class="cdiag-way" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
-        <span class="cdiag-caret"></span>${branch.frame && html`<${FrameLine} frame=${branch.frame} />`}<span class="cdiag-way-sum">${sum}</span>
-      </button>
-      <div class="cdiag-way-on" hidden=${!isOpen}><${Branch} start=${branch} drawEnd=${drawEnd} /></div>
-    </li>`;
 }
 
 /**
@@ -185,11 +154,13 @@ function Way({ branch, drawEnd }) {
 function End({ end: { table, row, seconds }, store, openId, onOpen }) {
   if (table.name !== "compiles") return html`<span class="cdiag-dim">${table.get(row, "name") ?? "text"}</span>`;
   const get = store.table("compiles").reader(row);
-  const { sign, word, kind } = describeOutcome(get);
+  const outcome = get("outcome") ?? "unknown";
+  const restarts = outcome === "ok" ? (get("restart_reasons") ?? []).length : 0;
+  const [sign, word] = restarts ? [RESTARTED, `compiled, restarted ${formatTimes(restarts)}`] : lookUp(OUTCOME_SIGNS, outcome) ?? ["?", outcome];
   const title = `${formatFunction(get("function")) ?? "?"}: ${word}${get("is_recompile") ? ", a recompile" : ""}`;
   const id = get("compile_id") ?? "?";
   return html`
-    <button type="button" class="cdiag-compile" title=${title} data-outcome=${kind} data-event-id=${row[0]}
+    <button type="button" class="cdiag-compile" title=${title} data-outcome=${restarts ? "restarted" : outcome} data-event-id=${row[0]}
       aria-label=${`${title}, compile ${id}`} aria-pressed=${String(row[0] === openId)} onClick=${() => onOpen(table, row)}>
       <span class="cdiag-sign">${sign}</span> ${get("rank") === null ? "" : `rank ${get("rank")} `}${id} <span class="cdiag-dim">${formatSeconds(seconds)}</span>
     </button>`;
