@@ -51,7 +51,11 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   /** @type {Change[]} those of the compile that was chosen, one of which is open */
   let chosen = [];
   const timelines = makeTimelines(packed, (side, key) => {
-    const changes = findChanges(store, kinds, evidence, side, key);
+    /** @type {Change[]} that the compile belongs to */
+    const changes = kinds.flatMap((tab) => {
+      const { rows } = store.table(tab.table);
+      return (evidence[tab.table] ?? []).flatMap((keys, i) => (key !== null && keys[side].includes(key) ? [{ tab, row: rows[i] }] : []));
+    });
     if (changes.length) openChange(changes[0], changes);
   });
   /** @param {Change} change @param {Change[]} changes */
@@ -143,22 +147,6 @@ function makeTimelines(packed, onPick) {
     lanes.extent = { from: lanes.extent.from, to: lanes.extent.from + length };
     timeline.model.isShared = true;
     return timeline;
-  });
-}
-
-/**
- * The changes that a compile of one of the sessions belongs to.
- * @param {Store} store
- * @param {Tab[]} kinds
- * @param {DiffData["evidence"]} evidence
- * @param {number} side
- * @param {string | null} key
- * @returns {Change[]}
- */
-function findChanges(store, kinds, evidence, side, key) {
-  return kinds.flatMap((tab) => {
-    const { rows } = store.table(tab.table);
-    return (evidence[tab.table] ?? []).flatMap((keys, i) => (key !== null && keys[side].includes(key) ? [{ tab, row: rows[i] }] : []));
   });
 }
 

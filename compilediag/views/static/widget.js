@@ -36,24 +36,15 @@ import { RecordPages } from "./record-pages.js";
 const FIRST_NEWS_MS = 3000; // a page that hears nothing for so long after its start asks for everything
 
 /**
- * Parses a patch. It is sent as text, because that preserves NaN and lone surrogates and the host's own JSON does not.
- * @param {string | Patch | null | undefined} value
- * @returns {Patch | null}
- */
-function readPatch(value) {
-  return typeof value === "string" ? JSON.parse(value) : value ?? null;
-}
-
-/**
  * @param {Model} model
  * @param {Store} store
  */
 function connect(model, store) {
-  /** @param {Patch | null} patch */
-  const receive = (patch) => patch && store.receive(patch);
+  /** @param {string | Patch | null | undefined} patch sent as text, because that keeps NaN and lone surrogates; JSON of the host does not */
+  const receive = (patch) => patch && store.receive(typeof patch === "string" ? JSON.parse(patch) : patch);
   store.kernel = new KernelRequests((message) => model.send(message));
   store.onGap = () => model.send({ type: "resync" });
-  receive(readPatch(model.get("snapshot")));
+  receive(model.get("snapshot"));
   const readSearch = () => {
     const search = model.get("search");
     store.search = search && "running" in search ? search : null;
@@ -70,8 +61,11 @@ function connect(model, store) {
   model.on("msg:custom", (message) => {
     hasNews = true;
     store.noteMessage(message.sent_ms);
-    if (message.type === "patch") receive(readPatch(message.patch));
-    if (message.type === "error") store.setProblem(message.text);
+    if (message.type === "patch") receive(message.patch);
+    if (message.type === "error") {
+      store.problem = message.text;
+      store.notify();
+    }
     if (message.type === "answer") store.kernel?.receive(message);
   });
   // What a host has stored can be from before the end of the watch.

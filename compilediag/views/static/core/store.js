@@ -32,14 +32,6 @@ export class Table {
     this.version = 0;
   }
 
-  clear() {
-    this.rows = [];
-    this.place = new Map();
-    this.parts = new Map();
-    this.searchTexts = [];
-    this.version = 0;
-  }
-
   /** @param {Column[]} columns */
   setColumns(columns) {
     this.columns = columns;
@@ -238,7 +230,11 @@ export class Store {
     } else {
       const nextPart = patch.seq === this.seq && part === this.part + 1;
       if (!nextPart && this.seq !== null && patch.seq <= this.seq) return;
-      if (!nextPart && (this.seq === null || patch.seq > this.seq + 1 || part > 0)) this.noteGap();
+      const isGap = !nextPart && (this.seq === null || patch.seq > this.seq + 1 || part > 0);
+      if (isGap && !this.catchingUp) {
+        this.catchingUp = true;
+        this.onGap();
+      }
     }
     this.seq = patch.seq;
     this.part = patch.reset && patch.part === undefined ? Infinity : part;
@@ -282,18 +278,12 @@ export class Store {
   /** Replaces the tables of plug-ins. Their rows have no event ids, so they are numbered below zero. */
   fillPanels() {
     for (const panel of this.panels) {
+      this.tables.delete(panel.name);
       const table = this.table(panel.name);
-      table.clear();
       const types = panel.columns.map((_, i) => (panel.rows.every((row) => typeof (row[i] ?? 0) === "number") ? "number" : "text"));
       table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: types[i - 1] ?? "id", doc: "" })));
       table.upsert(panel.rows.map((cells, i) => [-1 - i, ...cells]));
     }
-  }
-
-  noteGap() {
-    if (this.catchingUp) return;
-    this.catchingUp = true;
-    this.onGap();
   }
 
   /**
@@ -310,12 +300,6 @@ export class Store {
   /** The kernel's clock, Unix ms. */
   kernelNow() {
     return Date.now() - (this.clockSkew ?? 0);
-  }
-
-  /** @param {string} text */
-  setProblem(text) {
-    this.problem = text;
-    this.notify();
   }
 
   /** The kernel has stopped: what it was recording ended there. */

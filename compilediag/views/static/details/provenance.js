@@ -2,6 +2,7 @@
 import { CodeHighlighter } from "../core/code.js";
 import { formatPlace, lookUp } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
+import { findAll } from "../core/dom.js";
 import { html } from "../core/view.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
@@ -66,6 +67,8 @@ function findNodeLines(lines) {
  * @param {string[]} kernels
  */
 function findKernelLines(lines, kernels) {
+  /** @param {string} kernel */
+  const baseName = (kernel) => kernel.replace(/:\d+$/, "");
   /** @type {Map<string, number[]>} */
   const found = new Map(kernels.map((kernel) => [kernel, []]));
   const handled = new Set();
@@ -80,27 +83,12 @@ function findKernelLines(lines, kernels) {
   });
   for (const [kernel, numbers] of found) {
     const name = baseName(kernel);
-    numbers.push(...findSource(lines, name));
+    const begin = lines.findIndex((line) => line.startsWith(`${name} = async_compile`)); // of the kernel's source
+    const length = lines.slice(begin + 1).findIndex((line) => /^(?:'''|""")/.test(line));
+    if (begin >= 0) numbers.push(...Array.from({ length: length < 0 ? 1 : length + 2 }, (_, i) => begin + i));
     if (!handled.has(kernel)) lines.forEach((line, i) => line.includes(`${name}(`) && numbers.push(i));
   }
   return found;
-}
-
-/** @param {string} kernel */
-function baseName(kernel) {
-  return kernel.replace(/:\d+$/, "");
-}
-
-/**
- * The lines from `name = async_compile...` to the end of the kernel's source.
- * @param {string[]} lines
- * @param {string} name
- */
-function findSource(lines, name) {
-  const begin = lines.findIndex((line) => line.startsWith(`${name} = async_compile`));
-  if (begin < 0) return [];
-  const length = lines.slice(begin + 1).findIndex((line) => /^(?:'''|""")/.test(line));
-  return Array.from({ length: length < 0 ? 1 : length + 2 }, (_, i) => begin + i);
 }
 
 /**
@@ -194,19 +182,28 @@ export function Provenance({ title, graphs, texts, onClose }) {
 function Panes({ linked }) {
   const [chosen, choose] = useState(/** @type {Chosen | null} */ (null));
   const { texts, links, codeKernels, stacks } = linked;
-  const lit = chosen ? findLit(linked, chosen) : null;
+  const found = chosen && links[chosen.pane].get(chosen.line);
+  const code = new Set([...(chosen?.pane === "code" ? [chosen.line] : []), ...(found?.code ?? [])]);
+  /** @type {Record<Pane, Set<number>>} the lines of all panes that belong to the chosen one */
+  const lit = { pre: found?.pre ?? new Set(), post: found?.post ?? new Set(), code };
   const colored = useMemo(() => Object.fromEntries(PANES.map(([pane]) => {
     const highlighter = new CodeHighlighter();
     return [pane, texts[pane].map((line) => highlighter.colorLine(line))];
   })), [texts]);
   const panes = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
-    if (chosen?.scrolls) for (const [pane] of PANES) if (pane !== chosen.pane) scrollToLast(panes.current, pane, lit?.[pane]);
+    for (const [name] of chosen?.scrolls ? PANES : []) {
+      if (name === chosen?.pane || !lit[name].size) continue;
+      // The last of the lines comes into view; the pane scrolls, not the page.
+      const pane = findAll(panes.current, `[data-pane=${name}]`)[0];
+      const node = /** @type {HTMLElement | undefined} */ (pane?.children[Math.max(...lit[name])]);
+      if (node) pane.scrollTop = node.offsetTop - pane.clientHeight / 3;
+    }
   }, [chosen]);
-  const kernels = new Set([...(lit?.code ?? [])].map((line) => codeKernels.get(line)));
-  const found = [...kernels].flatMap((kernel) => (kernel === undefined ? [] : lookUp(stacks, kernel) ?? []));
-  const frames = found.map((stack) => FRAME.exec(String(stack))).filter((match) => match !== null); // of torch's texts of stacks
-  const user = new Set(frames.map(([, file, line, name, code]) => `${formatPlace(file, line)} in ${name}: ${code.trim()}`));
+  const kernels = new Set([...code].map((line) => codeKernels.get(line)));
+  const traces = [...kernels].flatMap((kernel) => (kernel === undefined ? [] : lookUp(stacks, kernel) ?? []));
+  const frames = traces.map((stack) => FRAME.exec(String(stack))).filter((match) => match !== null); // of torch's texts of stacks
+  const user = new Set(frames.map(([, file, line, name, text]) => `${formatPlace(file, line)} in ${name}: ${text.trim()}`));
   return html`
     <p class="cdiag-dim">${linked.isTraced ? HELP : NO_NODES}</p>
     <p class="cdiag-provenance-user">${[...user].join("   ·   ")}</p>
@@ -218,7 +215,7 @@ function Panes({ linked }) {
             ${linked.absent[pane] ? html`<p class="cdiag-dim">not in this page</p>` : colored[pane].map((content, line) => {
               const isLinked = links[pane].has(line) || (pane === "code" && codeKernels.has(line));
               const isHere = chosen?.pane === pane && chosen.line === line;
-              const light = isHere || lit?.[pane].has(line) ? " is-lit" : "";
+              const light = isHere || lit[pane].has(line) ? " is-lit" : "";
               const name = `cdiag-code-line${isLinked ? " is-linked" : ""}${light}${isHere ? " is-here" : ""}`;
               if (!isLinked) return html`<div class=${name}>${content}</div>`;
               /** @param {boolean} scrolls */
@@ -231,29 +228,6 @@ function Panes({ linked }) {
 }
 
 /**
- * The lines of all panes that belong to the chosen one.
- * @param {Linked} linked
- * @param {Chosen} chosen
- */
-function findLit({ links }, { pane, line }) {
-  const found = links[pane].get(line);
-  const code = new Set([...(pane === "code" ? [line] : []), ...(found?.code ?? [])]);
-  return { pre: found?.pre ?? new Set(), post: found?.post ?? new Set(), code };
-}
-
-/**
- * Brings the last of some lines into view; scrolls the pane, not the page.
- * @param {HTMLElement | null} panes
- * @param {Pane} name
- * @param {Set<number>} [lines]
- */
-function scrollToLast(panes, name, lines) {
-  const pane = panes?.querySelector(`[data-pane=${name}]`);
-  const node = lines?.size ? pane?.children[Math.max(...lines)] : null;
-  if (pane && node instanceof HTMLElement) pane.scrollTop = node.offsetTop - pane.clientHeight / 3;
-}
-
-/**
  * @param {TracedGraph} graph
  * @param {Map<number, StoredText>} stored
  * @returns {Promise<Linked>}
@@ -261,8 +235,16 @@ function scrollToLast(panes, name, lines) {
 async function readGraph(graph, stored) {
   const artifacts = [graph.mapping, graph.traces, graph.pre, graph.post, graph.code];
   const [mapping, traces, pre, post, code] = await Promise.all(artifacts.map((artifact) => readText(artifact, stored)));
-  const [nodes, stacks] = [readJson(mapping), readJson(traces)];
-  const texts = { pre: splitLines(pre), post: splitLines(post), code: splitLines(code) };
+  const [nodes, stacks] = [mapping, traces].map((text) => {
+    try {
+      return Object(JSON.parse(text ?? "{}"));
+    } catch {
+      return {};
+    }
+  });
+  /** @param {string | null} text */
+  const split = (text) => (text ?? "").split("\n").slice(0, MOST_CODE_LINES);
+  const texts = { pre: split(pre), post: split(post), code: split(code) };
   /** @type {Map<number, string>} */
   const codeKernels = new Map();
   findKernelLines(texts.code, Object.keys(stacks)).forEach((lines, kernel) => lines.forEach((line) => codeKernels.set(line, kernel)));
@@ -282,24 +264,5 @@ async function readText(artifact, stored) {
     return await inflate(text);
   } catch {
     return null; // a damaged file; the artifact's own section says so
-  }
-}
-
-/** @param {string | null} text */
-function splitLines(text) {
-  return (text ?? "").split("\n").slice(0, MOST_CODE_LINES);
-}
-
-/**
- * The object that a text holds; an empty one if it holds none.
- * @param {string | null} text
- * @returns {Record<string, any>}
- */
-function readJson(text) {
-  try {
-    const value = JSON.parse(text ?? "{}");
-    return value !== null && typeof value === "object" ? value : {};
-  } catch {
-    return {};
   }
 }

@@ -1,10 +1,10 @@
 // What is around the lanes: the line above them, the tooltip, and the table that is their text alternative.
 import { At } from "../core/blocks.js";
 import { joinChange } from "../core/compiles.js";
-import { formatAmount, formatSeconds } from "../core/format.js";
+import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
 import { html } from "../core/view.js";
 import { PHASE_KINDS, phaseLabel } from "./phases.js";
-import { describeLane, describeMark, nameCompile, sumPhases, writeTime } from "./words.js";
+import { nameCompile, sumPhases, writeTime } from "./words.js";
 
 /** @type {Record<string, [word: string, meaning: string]>} */
 const SIGNS = {
@@ -62,8 +62,15 @@ const MOST_PHASES = 3;
 
 /** @param {{model: TimelineModel, hit: Hit}} props */
 export function Tip({ model, hit }) {
-  if (hit.isName) return describeLane(hit.lane).map((text, i) => html`<p class=${i ? "cdiag-dim" : "cdiag-tip-head"}>${text}</p>`);
-  const marks = hit.marks.slice(0, MOST_MARKS).map((mark) => html`<p class="cdiag-dim">${describeMark(mark)}</p>`);
+  if (hit.isName) {
+    const { name, file, line, bars, seconds } = hit.lane;
+    const again = bars.filter((bar) => bar.isRecompile).length;
+    return html`<p class="cdiag-tip-head">${name}</p>
+      ${file && html`<p class="cdiag-dim">${formatPlace(file, line)}</p>`}
+      <p class="cdiag-dim">${formatAmount(bars.length, "compile")}, ${formatSeconds(seconds)}${again > 0 && `, of them ${formatAmount(again, "recompile")}`}</p>`;
+  }
+  const marks = hit.marks.slice(0, MOST_MARKS).map(({ label, saved }) => html`
+    <p class="cdiag-dim">${label}${saved !== null && `, saved ${formatSeconds(saved)}`}</p>`);
   return html`${hit.bar && html`<${Bar} model=${model} bar=${hit.bar} />`}${marks}`;
 }
 
@@ -100,13 +107,8 @@ function Bar({ model, bar }) {
     <${Phases} times=${times} />
     <p class="cdiag-dim">${name} · ${get ? nameCompile(get) : ""}</p>
     <p class="cdiag-tip-step">${steps.map((step) => html`<span class="cdiag-step-number">${step}</span>`)}
-      ${writeSteps(steps)}<kbd>Enter</kbd> details</p>`;
-}
-
-/** @param {number[]} steps */
-function writeSteps(steps) {
-  if (!steps.length) return "";
-  return steps.length === 1 ? `Step ${steps[0]} of the plan removes it · ` : `Steps ${steps.slice(0, -1).join(", ")} and ${steps.at(-1)} of the plan remove it · `;
+      ${steps.length === 1 && `Step ${steps[0]} of the plan removes it · `}${steps.length > 1
+        && `Steps ${steps.slice(0, -1).join(", ")} and ${steps.at(-1)} of the plan remove it · `}<kbd>Enter</kbd> details</p>`;
 }
 
 /**

@@ -73,26 +73,21 @@ export class TimelineInput {
     const isZoom = event.ctrlKey || event.metaKey;
     const sideways = Math.abs(dx) > Math.abs(dy) ? dx : event.shiftKey ? dy : 0;
     if (!isZoom && !sideways) return;
+    /** @param {TimeRange} next */
+    const turn = (next) => {
+      this.timeline.show(next, event.timeStamp - this.lastWheel > PAUSE_MS);
+      this.lastWheel = event.timeStamp;
+    };
     if (isZoom) {
       const speed = Math.abs(dy) < PINCH_PX ? FAST : SLOW;
       const at = this.unitsAt(this.pointAt(event), range);
-      this.turn(zoomRange(range, at, Math.exp(-dy * speed), bounds), event);
+      turn(zoomRange(range, at, Math.exp(-dy * speed), bounds));
       return event.preventDefault(); // the browser would zoom the page
     }
     const moved = moveRange(range, (sideways / this.model.plot.wide) * (range.to - range.from), bounds);
     if (moved.from === range.from) return; // at the end of the timeline the page gets the wheel
-    this.turn(moved, event);
+    turn(moved);
     event.preventDefault();
-  }
-
-  /**
-   * @param {TimeRange} range
-   * @param {WheelEvent} event
-   */
-  turn(range, event) {
-    const isStep = event.timeStamp - this.lastWheel > PAUSE_MS;
-    this.lastWheel = event.timeStamp;
-    this.timeline.show(range, isStep);
   }
 
   /** @param {PointerEvent} event */

@@ -1,5 +1,5 @@
 // What the timeline says in words of a compile: what it was, and the time of its phases.
-import { formatAmount, formatPlace, formatSeconds, lookUp } from "../core/format.js";
+import { formatSeconds, lookUp } from "../core/format.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
 
 /** @typedef {{kind: string, seconds: number}} OwnTime */
@@ -56,20 +56,4 @@ export function sumPhases(compiles, key, within) {
 /** @param {OwnTime} time */
 export function writeTime({ kind, seconds }) {
   return `${PHASE_KINDS[kind][0]} ${formatSeconds(seconds)}`;
-}
-
-/**
- * The lines about a lane; its name and place may be cut where they are drawn.
- * @param {Lane} lane
- */
-export function describeLane({ name, file, line, bars, seconds }) {
-  const cost = `${formatAmount(bars.length, "compile")}, ${formatSeconds(seconds)}`;
-  const again = bars.filter((bar) => bar.isRecompile).length;
-  const lines = [name, formatPlace(file, line), again ? `${cost}, of them ${formatAmount(again, "recompile")}` : cost];
-  return lines.filter((each) => each !== null);
-}
-
-/** @param {Mark} mark */
-export function describeMark(mark) {
-  return mark.label + (mark.saved === null ? "" : `, saved ${formatSeconds(mark.saved)}`);
 }
