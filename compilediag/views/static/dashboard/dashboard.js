@@ -72,7 +72,10 @@ export class Dashboard extends Page {
     this.planActions = {
       pick: (picked) => this.onPick(picked),
       explore: this.explore,
-      mark: (evidence) => this.mark(evidence),
+      mark: (evidence) => {
+        this.timeline.model.lit = evidence ? this.filter.findKeys(evidence) : this.filter.lit;
+        if (this.size !== "line") this.timeline.paint();
+      },
       showStretch: (evidence) => this.showStretch(evidence),
     };
     this.isPrinting = false;
@@ -131,7 +134,10 @@ export class Dashboard extends Page {
   paint() {
     this.painting = null;
     const begin = performance.now();
-    this.restore();
+    const { tab, query, picked } = this.memory.restore(this.store.meta) ?? {}; // before the page was drawn again or reloaded
+    if (tab) this.chosen = tab;
+    if (query) this.filter.setQuery(query);
+    if (picked) this.filter.picked = picked;
     this.notice.follow();
     this.compiles.refresh();
     this.lanes.refresh();
@@ -140,14 +146,6 @@ export class Dashboard extends Page {
     this.warmer ??= whenIdle((deadline) => this.warmSearch(deadline));
     const end = performance.now();
     this.notBefore = end + Math.min(REST * (end - begin), LONGEST_REST_MS);
-  }
-
-  /** Shows what the reader had chosen before the page was drawn again or reloaded. */
-  restore() {
-    const { tab, query, picked } = this.memory.restore(this.store.meta) ?? {};
-    if (tab) this.chosen = tab;
-    if (query) this.filter.setQuery(query);
-    if (picked) this.filter.picked = picked;
   }
 
   /** @param {{timeRemaining: () => number}} deadline */
@@ -219,6 +217,11 @@ export class Dashboard extends Page {
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
     const pick = (/** @type {Finding} */ finding) => this.onPick({ label: finding.title, evidence: finding.evidence });
     const fly = (/** @type {RunningCompile} */ flight) => this.openCompile(flight.compile_key, null);
+    const search = (/** @type {string} */ text) => {
+      this.hits.at = -1;
+      this.filter.setQuery(text);
+      this.paintFiltered();
+    };
     const { query, picked, isActive } = this.filter;
     const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))) : [];
     const { target, traced } = this;
@@ -233,7 +236,7 @@ export class Dashboard extends Page {
     draw(this.view, html`
       <${Header} store=${store} recompiles=${this.compiles} size=${size} commands=${commands} onFlight=${fly}
         onSize=${() => this.setFull(!isFull)}>
-        <${SearchBox} query=${query} hits=${this.hits} onQuery=${(/** @type {string} */ text) => this.onQuery(text)} />
+        <${SearchBox} query=${query} hits=${this.hits} onQuery=${search} />
       <//>
       ${isFull && query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
       ${problem !== null && html`<div class="cdiag-notice" role="alert">${problem}</div>`}
@@ -313,13 +316,6 @@ export class Dashboard extends Page {
     this.paint();
   }
 
-  /** @param {string} text */
-  onQuery(text) {
-    this.hits.at = -1;
-    this.filter.setQuery(text);
-    this.paintFiltered();
-  }
-
   /**
    * Selects a finding or a step of the plan; null, or the same one again, selects none.
    * @param {Picked | null} picked
@@ -339,15 +335,6 @@ export class Dashboard extends Page {
     const { extent } = this.lanes;
     const { from, to } = this.timeline.model.zoom ?? extent;
     return [(from - extent.from) / 1000, (to - extent.from) / 1000];
-  }
-
-  /**
-   * Marks the compiles of these events in the timeline; null: no others than those that the filter lets through.
-   * @param {number[] | null} evidence
-   */
-  mark(evidence) {
-    this.timeline.model.lit = evidence ? this.filter.findKeys(evidence) : this.filter.lit;
-    if (this.size !== "line") this.timeline.paint();
   }
 
   /**

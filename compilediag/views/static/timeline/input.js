@@ -16,13 +16,12 @@ const PINCH_PX = 40; // a touch pad sends smaller steps than a wheel
 export class TimelineInput {
   /**
    * @param {HTMLElement} node
-   * @param {TimelineModel} model
    * @param {Timeline} timeline what the input acts on
    */
-  constructor(node, model, timeline) {
+  constructor(node, timeline) {
     this.node = node;
-    this.model = model;
     this.timeline = timeline;
+    this.model = timeline.model;
     /** @type {Map<number, {begin: Point, now: Point}>} pointers that are down */
     this.pointers = new Map();
     /** @type {Gesture | null} */

@@ -6,8 +6,6 @@ import { Inputs } from "../core/inputs.js";
 import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { clampRange, moveRange } from "./ranges.js";
 
-/** @typedef {Omit<Frame, "context" | "width" | "height" | "scroll" | "layout">} View what is drawn: all of the time */
-/** @typedef {{lanes: TimelineLanes, bounds: TimeRange, range: TimeRange, gutter: number, width: number}} Shown */
 /** @typedef {{part: "from" | "to" | "all", at: number, range: TimeRange}} Grip what is dragged, and how it began; units */
 
 const HEIGHT = 26; // px
@@ -16,34 +14,28 @@ const HANDLE = 7; // px on each side of an edge that still grip it
 const LEAST_WINDOW = 4; // px, so that the window stays visible
 
 export class Overview {
-  /** @param {(range: TimeRange, isNew: boolean) => void} onMove gets units; `isNew` at the start of a drag */
-  constructor(onMove) {
-    this.onMove = onMove;
+  /** @param {Timeline} timeline */
+  constructor(timeline) {
+    this.timeline = timeline;
     this.canvas = make("canvas", "cdiag-minimap-canvas");
     this.window = make("div", "cdiag-minimap-window");
     this.track = make("div", "cdiag-minimap-track", this.canvas, this.window);
     this.node = make("div", "cdiag-minimap", this.track);
     this.node.setAttribute("aria-hidden", "true"); // the keys of the timeline do the same
     this.inputs = new Inputs(); // of the bars
-    /** @type {Shown | null} */
-    this.shown = null;
     /** @type {Grip | null} */
     this.grip = null;
     this.track.addEventListener("pointerdown", (event) => this.onDown(event));
     this.track.addEventListener("pointermove", (event) => this.onPointerMove(event));
-    this.track.addEventListener("pointerup", () => this.release());
-    this.track.addEventListener("pointercancel", () => this.release());
+    for (const type of ["pointerup", "pointercancel"]) this.track.addEventListener(type, () => (this.grip = null));
   }
 
-  /**
-   * @param {Shown | null} shown null while all of the time is in view
-   * @param {View} view
-   */
-  paint(shown, view) {
-    this.shown = shown;
-    setShown(this.node, shown !== null);
-    if (!shown) return;
-    const { lanes, bounds, range, gutter, width } = shown;
+  /** @param {Omit<Frame, "context" | "width" | "height" | "scroll" | "layout">} view what is drawn: all of the time */
+  paint(view) {
+    const { lanes, bounds, range, layout: { gutter }, width, zoom, isStrip } = this.timeline.model;
+    const isShown = zoom !== null && !isStrip; // not while all of the time is in view
+    setShown(this.node, isShown);
+    if (!isShown) return;
     const wide = width - gutter;
     this.track.style.marginLeft = `${gutter}px`;
     this.track.style.width = `${wide}px`;
@@ -62,46 +54,38 @@ export class Overview {
   /**
    * Units at the pointer.
    * @param {PointerEvent} event
-   * @param {Shown} shown
    */
-  unitsAt(event, { bounds }) {
+  unitsAt(event) {
+    const { bounds } = this.timeline.model;
     const box = this.track.getBoundingClientRect();
     return bounds.from + ((event.clientX - box.left) / box.width) * (bounds.to - bounds.from);
   }
 
   /** @param {PointerEvent} event */
   onDown(event) {
-    if (event.button !== 0 || !this.shown) return;
-    const { range, bounds } = this.shown;
-    const at = this.unitsAt(event, this.shown);
+    if (event.button !== 0) return;
+    const { range, bounds } = this.timeline.model;
+    const at = this.unitsAt(event);
     const reach = (HANDLE * (bounds.to - bounds.from)) / this.track.clientWidth;
     const [toFrom, toEnd] = [Math.abs(at - range.from), Math.abs(at - range.to)];
+    const isEdge = Math.min(toFrom, toEnd) < reach;
+    const isBeside = !isEdge && (at <= range.from || at >= range.to);
+    const begin = isBeside ? moveRange(range, at - (range.from + range.to) / 2, bounds) : range;
     this.track.setPointerCapture(event.pointerId);
-    if (Math.min(toFrom, toEnd) < reach) this.grip = { part: toFrom < toEnd ? "from" : "to", at, range };
-    else if (at > range.from && at < range.to) this.grip = { part: "all", at, range };
-    else {
-      const middle = (range.from + range.to) / 2;
-      const moved = moveRange(range, at - middle, bounds);
-      this.grip = { part: "all", at, range: moved };
-      return this.onMove(moved, true);
-    }
-    this.onMove(range, true);
+    this.grip = { part: !isEdge ? "all" : toFrom < toEnd ? "from" : "to", at, range: begin };
+    this.timeline.show(begin, true);
   }
 
   /** @param {PointerEvent} event */
   onPointerMove(event) {
-    if (!this.shown) return;
-    const at = this.unitsAt(event, this.shown);
     if (!this.grip) return;
-    const { part, range } = this.grip;
-    const by = at - this.grip.at;
-    if (part === "all") return this.onMove(moveRange(range, by, this.shown.bounds), false);
+    const { part, range, at } = this.grip;
+    const { bounds } = this.timeline.model;
+    const by = this.unitsAt(event) - at;
+    if (part === "all") return this.timeline.show(moveRange(range, by, bounds), false);
     const edges = part === "from" ? [range.from + by, range.to] : [range.from, range.to + by];
     const [from, to] = edges.sort((a, b) => a - b);
-    this.onMove(clampRange({ from, to }, this.shown.bounds), false);
+    this.timeline.show(clampRange({ from, to }, bounds), false);
   }
 
-  release() {
-    this.grip = null;
-  }
 }

@@ -51,7 +51,7 @@ export class Timeline {
     this.status = make("div", "cdiag-unseen");
     this.head = make("div", "");
     this.more = make("div", "");
-    this.overview = new Overview((range, isStep) => this.show(range, isStep));
+    this.overview = new Overview(this);
     this.table = make("div", "");
     this.pieces = make("div", "cdiag-print-lanes");
     const frame = make("div", "cdiag-frame", this.scroller, this.overview.node, this.band, this.tip);
@@ -64,7 +64,7 @@ export class Timeline {
     this.scroller.setAttribute("aria-label", LABEL);
     setShown(this.band, false);
     setShown(this.tip, false);
-    this.input = new TimelineInput(this.scroller, this.model, this);
+    this.input = new TimelineInput(this.scroller, this);
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));
     this.scroller.addEventListener("scroll", () => this.paint());
     for (const type of ["focus", "blur"]) this.scroller.addEventListener(type, () => this.set({ hasFocus: type === "focus" }));
@@ -118,12 +118,11 @@ export class Timeline {
     const context = sizeCanvas(this.canvas, width, visible);
     const view = this.makeFrame(palette);
     if (context) drawTimeline({ ...view, context, width, height: visible }, shown);
-    const { bounds, range } = model;
-    const place = { lanes: this.lanes, bounds, range, gutter: layout.gutter, width };
-    this.overview.paint(model.zoom && !model.isStrip ? place : null, { ...view, ...model.wholeView, selected: null, current: null });
+    this.overview.paint({ ...view, ...model.wholeView, selected: null, current: null });
     this.paintTip();
     this.paintTable();
     model.save();
+    const { range } = model;
     if (this.inputs.range.haveChanged(range.from, range.to)) this.onRange?.(range);
   }
 
