@@ -5,9 +5,6 @@ import { Inputs } from "./inputs.js";
 import { html } from "./view.js";
 import { useState } from "../vendor/hooks.js";
 
-/** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} StackFrame */
-/** @typedef {{label: string, frames: StackFrame[]}} NamedStack */
-
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
 // What starts a program or runs a cell: notebook kernels, event loops, launchers and test runners.
 const HOST_FILE = new RegExp([

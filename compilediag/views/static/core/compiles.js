@@ -6,16 +6,6 @@ import { Inputs } from "./inputs.js";
 import { findCellNumber } from "./notebook-cell.js";
 
 /** @typedef {{what: string, change: string | null}} Change `idx.shape[0]`, and `8 → 6` */
-/**
- * @typedef {object} CompiledFunction
- * @property {string} name
- * @property {string} own the name in the program
- * @property {string | null} after where Dynamo continued it: "after the graph break at line 21"
- * @property {string | null} file
- * @property {number | null} line
- * @property {string} lane its key
- * @property {number | null} cell number of the notebook's cell that it begins in
- */
 
 /**
  * "before → after"; null if neither is known.

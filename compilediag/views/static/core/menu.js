@@ -4,8 +4,6 @@ import { findAll, targetOf } from "./dom.js";
 import { html } from "./view.js";
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 
-/** @typedef {{key: string, label: string, note?: string, run: () => void}} Command `key` names it, `note` is shown after it */
-
 /** @param {{label: string, className: string, commands: Command[]}} props */
 export function Menu({ label, className, commands }) {
   const [isOpen, setOpen] = useState(false);

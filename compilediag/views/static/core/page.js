@@ -5,8 +5,6 @@ import { Hints } from "./hints.js";
 import { followTheme } from "./theme.js";
 import { draw, html } from "./view.js";
 
-/** @typedef {(props: {store: Store, trail: Trail, place: Place}) => ComponentChild} View what a page shows */
-
 /** A page that is one component. */
 export class Page {
   /**

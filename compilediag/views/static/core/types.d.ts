@@ -1,45 +1,100 @@
 // The types of the browser's own code that all files know, as they know those of what the kernel sends (page-types.d.ts).
 
-/** The classes and types that nearly every file names. */
+/** The classes that nearly every file names. */
+type CallStacks = import("./call-stacks.js").CallStacks;
 type Compiles = import("./compiles.js").Compiles;
 type ComponentChild = import("../vendor/preact.js").ComponentChild;
-type Recompiles = Compiles;
-type CallStacks = import("./call-stacks.js").CallStacks;
-type Card = import("../plan/plan-card.js").Card;
-type Command = import("./menu.js").Command;
-type CompileBar = import("../timeline/lanes.js").CompileBar;
-type CompiledFunction = import("./compiles.js").CompiledFunction;
 type Details = import("../details/detail-pane.js").Details;
 type Filter = import("../tables/filter.js").Filter;
-type Frame = import("../timeline/drawing.js").Frame;
-type Hit = import("../timeline/model.js").Hit;
-type HitPlace = import("../dashboard/search-box.js").HitPlace;
 type KernelRequests = import("./kernel.js").KernelRequests;
-type Lane = import("../timeline/lanes.js").Lane;
-type Layout = import("../timeline/drawing.js").Layout;
-type Mark = import("../timeline/lanes.js").Mark;
-type NamedStack = import("./call-stacks.js").NamedStack;
-type OwnTime = import("../timeline/words.js").OwnTime;
-type Picked = import("../plan/plan-card.js").Picked;
-type PlanActions = import("../plan/plan-card.js").PlanActions;
-type Point = import("../timeline/input.js").Point;
-type TimeRange = import("../timeline/ranges.js").TimeRange;
-type Size = import("../dashboard/header.js").Size;
-type StackFrame = import("./call-stacks.js").StackFrame;
-type Stretch = import("../timeline/ranges.js").Stretch;
-type Switch = import("../timeline/components.js").Switch;
-type TabCount = import("../dashboard/tab-bar.js").TabCount;
-type TableHandle = import("../tables/data-table.js").TableHandle;
-type Target = import("../details/detail-pane.js").Target;
-type TimeScale = import("../timeline/ranges.js").TimeScale;
-type Timeline = import("../timeline/timeline.js").Timeline;
-type TimelineLanes = import("../timeline/lanes.js").TimelineLanes;
-type TimelineModel = import("../timeline/model.js").TimelineModel;
-type TracedGraph = import("../details/provenance.js").TracedGraph;
-type View = import("./page.js").View;
+type Recompiles = Compiles;
 type Store = import("./store.js").Store;
 type Table<Name extends string = string> = import("./store.js").Table<Name>;
 type Trail = import("./place.js").Trail;
+
+type Card = import("../plan/plan-card.js").Card;
+type PlanActions = import("../plan/plan-card.js").PlanActions;
+type Size = import("../dashboard/header.js").Size;
+
+/** What a page shows. */
+type View = (props: { store: Store; trail: Trail; place: Place }) => ComponentChild;
+
+/** A function that is compiled. */
+interface CompiledFunction {
+  name: string;
+  /** The name in the program. */
+  own: string;
+  /** Where Dynamo continued it: "after the graph break at line 21". */
+  after: string | null;
+  file: string | null;
+  line: number | null;
+  /** Its key. */
+  lane: string;
+  /** Number of the notebook's cell that it begins in. */
+  cell: number | null;
+}
+
+/** A frame of a call stack. */
+interface StackFrame {
+  key: string;
+  caller: string | null;
+  file: string | null;
+  line: number | null;
+  name: string | null;
+  code: string | null;
+}
+
+interface NamedStack {
+  label: string;
+  frames: StackFrame[];
+}
+
+/** A command of a menu: `key` names it, `note` is shown after it. */
+interface Command {
+  key: string;
+  label: string;
+  note?: string;
+  run: () => void;
+}
+
+/** A finding or step that is selected: its name, and event ids. */
+interface Picked {
+  label: string;
+  evidence: number[];
+}
+
+/** What details are about: a compile by its key, or one row without a compile. */
+interface Target {
+  key: string | null;
+  table: Table<any>;
+  row: Cells | null;
+}
+
+interface DetailActions {
+  close: () => void;
+  /** Gives the focus to the row that the details are of. */
+  focusRow: () => void;
+  /** Shows another row. */
+  open?: (table: Table<any>, row: Cells) => void;
+  openCompile?: (key: string) => void;
+  explore?: (place: Place) => void;
+  /** Shows graphs and code side by side. */
+  showProvenance?: (title: string, graphs: TracedGraph[]) => void;
+}
+
+interface ArtifactName {
+  id: number;
+  name: string | null;
+}
+
+/** A graph whose lines can be linked to those of the code. */
+interface TracedGraph {
+  mapping: ArtifactName;
+  traces: ArtifactName | null;
+  pre: ArtifactName | null;
+  post: ArtifactName | null;
+  code: ArtifactName;
+}
 
 /** The columns of a table of a given name; those of a plug-in's panel are not known. */
 type RowOf<Name extends string> = Name extends keyof RowTypes ? RowTypes[Name] : Record<string, any>;

@@ -4,7 +4,6 @@ import { Ago, Icon } from "../core/blocks.js";
 import { Menu } from "../core/menu.js";
 import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
-/** @import { Command } from "../core/menu.js" */
 
 /** @typedef {"line" | "compact" | "full"} Size how much of the page is shown */
 /** @typedef {{store: Store, recompiles: Recompiles, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */

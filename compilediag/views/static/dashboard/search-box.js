@@ -3,8 +3,6 @@ import { Icon, SearchField } from "../core/blocks.js";
 import { formatAmount, formatCount } from "../core/format.js";
 import { html } from "../core/view.js";
 
-/** @typedef {{label: string, count: number, go: (index: number) => void}} HitPlace a part of the page with hits; `go` shows one */
-
 /** A search that has found something: Enter goes from hit to hit, through all places. */
 export class Hits {
   /** @param {() => void} onMove */

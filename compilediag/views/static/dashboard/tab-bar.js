@@ -6,8 +6,6 @@ import { Menu } from "../core/menu.js";
 import { html } from "../core/view.js";
 import { tabName } from "../tables/columns.js";
 
-/** @typedef {{shown: number, all: number, isBlind: boolean}} TabCount `isBlind`: the table's sources do not work */
-
 /**
  * True for a tab with rows that most readers look at.
  * @param {Tab} tab

@@ -9,16 +9,6 @@ import { Artifacts } from "./artifacts.js";
 import { GuardFailures, ITEMS, PANELS } from "./rows.js";
 import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
 
-/** @typedef {{key: string | null, table: Table<any>, row: Cells | null}} Target a compile by its key, or one row without a compile */
-/**
- * @typedef {object} DetailActions
- * @property {() => void} close
- * @property {() => void} [focusRow] gives the focus to the row that the details are of
- * @property {(table: Table<any>, row: Cells) => void} [open] shows another row
- * @property {(key: string) => void} [openCompile]
- * @property {(place: Place) => void} [explore]
- * @property {(title: string, graphs: TracedGraph[]) => void} [showProvenance] shows graphs and code side by side
- */
 /** @typedef {{title: string, place: string, body: ComponentChild, events: number[]}} Detail what is shown, and of which events */
 /** @typedef {Map<string, Cells[]>} Members table -> the rows of a compile */
 
@@ -61,7 +51,7 @@ export function DetailPane({ details, target, isHidden = false }) {
     return () => {
       if (!node.current?.contains(document.activeElement)) return;
       if (opener?.isConnected) opener.focus({ preventScroll: true });
-      else actions.focusRow?.(); // its element was made again meanwhile
+      else actions.focusRow(); // its element was made again meanwhile
     };
   }, []);
   useLayoutEffect(() => {

@@ -10,8 +10,6 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor
 /** @typedef {Record<Pane, string[]>} PaneTexts the lines of each pane */
 /** @typedef {Map<number, Record<Pane, Set<number>>>} PaneLinks line -> the lines of all panes that belong to it */
 /** @typedef {(pane: Pane, lines: number[], other: Pane, others: number[]) => void} Join */
-/** @typedef {{id: number, name: string | null}} ArtifactName */
-/** @typedef {{mapping: ArtifactName, traces: ArtifactName | null, pre: ArtifactName | null, post: ArtifactName | null, code: ArtifactName}} TracedGraph */
 /** @typedef {{cppCodeToPost?: Record<string, string[]>, postToPre?: Record<string, string[]>}} NodeMapping torch's own names */
 
 const MAPPING = "inductor_provenance_tracking_node_mappings";

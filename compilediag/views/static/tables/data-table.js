@@ -7,8 +7,6 @@ import { html } from "../core/view.js";
 import { classOf, fitColumns, listColumns, makeContext, readLine, tabName, WITH_BARS, writeCell } from "./columns.js";
 import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
-/** @typedef {{moveTo: (index: number, hasFocus: boolean) => void, focusRow: () => void}} TableHandle */
-
 const ROW = 30; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
 const SAMPLE = 80; // rows that the widths of columns are taken from

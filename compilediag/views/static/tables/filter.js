@@ -3,8 +3,6 @@
 import { splitQuery } from "../core/blocks.js";
 import { tabName } from "./columns.js";
 
-/** @typedef {{label: string, evidence: number[]}} Picked a finding or step that is selected: its name, and event ids */
-
 export class Filter {
   /** @param {Compiles} compiles */
   constructor(compiles) {

@@ -64,3 +64,23 @@ interface Tab<Name extends string = string> {
   /** Rows that most readers do not need: left out until they are asked for, or something is searched. */
   minor?: { is(get: Get<RowOf<Name>>): boolean; describe(count: number): string };
 }
+
+/** How many rows of a tab are shown, and how many there are; `isBlind`: the table's sources do not work. */
+interface TabCount {
+  shown: number;
+  all: number;
+  isBlind: boolean;
+}
+
+/** What moves to a row of a table from outside. */
+interface TableHandle {
+  moveTo: (index: number, hasFocus: boolean) => void;
+  focusRow: () => void;
+}
+
+/** A part of the page that a search has hits in; `go` shows one. */
+interface HitPlace {
+  label: string;
+  count: number;
+  go: (index: number) => void;
+}

@@ -33,8 +33,6 @@ const KEYS = [
   ["double-click", "fit a bar"],
 ];
 
-/** @typedef {"isFolded" | "isOpen" | "hasTable" | "hasKeys"} Switch */
-
 /** @param {{model: TimelineModel, flip: (name: Switch) => void, showAll: () => void}} props */
 export function Head({ model, flip, showAll }) {
   const { lanes, idleSeconds, hasKeys } = model;

@@ -8,37 +8,6 @@ import { PHASE_KINDS } from "./phases.js";
 import { nameCompile } from "./words.js";
 
 /**
- * @typedef {object} Layout sizes in px, the same for all lanes
- * @property {number} gutter at the left, for the names of lanes; 0 if they are above the bars
- * @property {number} axis height
- * @property {number} lane height
- * @property {number} above height of the name above the bars
- * @property {number | null} flag middle of the line that says what a compile is
- * @property {number} bar top of a bar in its lane
- * @property {number} size height of a bar
- */
-/**
- * @typedef {object} Frame what one painting shows
- * @property {CanvasRenderingContext2D} context
- * @property {number} width px
- * @property {number} height px
- * @property {Layout} layout
- * @property {TimeScale} scale
- * @property {number} from units at the left edge
- * @property {number} to units at the right edge
- * @property {TimeRange} range Unix ms of both edges
- * @property {number} now Unix ms
- * @property {number} scroll px
- * @property {Record<string, string>} palette
- * @property {Set<string | null> | null} lit keys of the compiles that are drawn in full color; null for all
- * @property {number} origin Unix ms of 0 on the axis
- * @property {number | null} warmup Unix ms of the end of the warm-up
- * @property {number | null} selected event id of a compile
- * @property {CompileBar | null} current the compile that the arrow keys have reached
- * @property {Compiles} compiles
- * @property {boolean} hasLinks the places of cells lead to them
- */
-/**
  * @typedef {object} Group compiles that are too narrow to be drawn one by one, or a single one
  * @property {CompileBar[]} bars
  * @property {number} x px

@@ -4,7 +4,6 @@
 // scrolls the page, so that nobody is caught in the timeline. A drag moves, with Shift it selects a stretch to zoom to.
 import { moveRange, pinchRange, zoomRange } from "./ranges.js";
 
-/** @typedef {{x: number, y: number}} Point px in the timeline */
 /** @typedef {{kind: "move" | "select" | "pinch", range: TimeRange, scroll: number, units: [number, number]}} Gesture */
 
 const SLACK = 4; // px that a click may move

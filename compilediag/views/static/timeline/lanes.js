@@ -4,32 +4,6 @@ import { lookUp } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
 
-/**
- * @typedef {object} CompileBar
- * @property {number} start Unix ms
- * @property {number} end Unix ms; Infinity while it runs
- * @property {Cells | null} row null while it runs
- * @property {RunningCompile | null} flight
- * @property {string | null} key
- * @property {boolean} isRecompile also for the backward of a recompile
- * @property {boolean} isBackward
- * @property {boolean} isFailed
- * @property {Lane} lane that it is in
- */
-/** @typedef {{start: number, end: number, depth: number, kind: number, key: string | null}} PhaseBar `kind`: position in KINDS */
-/** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
-/** @typedef {CompiledFunction & LaneContent} Lane */
-/**
- * @typedef {object} LaneContent
- * @property {CompileBar[]} bars in order of time
- * @property {PhaseBar[]} phases the outer ones first
- * @property {Mark[]} marks
- * @property {boolean} isFlying
- * @property {number | null} uncompiled since when it runs without being compiled, because it reached a limit; Unix ms
- * @property {number} first when the function was first compiled, Unix ms
- * @property {number} seconds that its compiles took
- */
-
 /** @type {Record<string, string>} */
 const LOOKUPS = { hit: "hit", miss: "miss", guard_miss: "miss", bypass: "miss", failed: "miss" };
 const COMPILE_CACHES = new Set(["fx_graph", "aot_autograd"]); // the others hold parts of what these hold

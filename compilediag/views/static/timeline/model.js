@@ -33,7 +33,6 @@ export function findNext(lanes, current, key, range) {
 }
 
 /** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit" | "warmup">} View */
-/** @typedef {{lane: Lane, bar: CompileBar | null, marks: Mark[], isName: boolean, isPlace?: boolean}} Hit */
 
 const MOST_LANES = 7; // without "more"
 const REACH = 3; // px around the pointer that still count as on a bar

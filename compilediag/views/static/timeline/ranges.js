@@ -2,9 +2,6 @@
 //
 // The axis has units: a unit is a millisecond, except in idle stretches that are folded to a short width.
 
-/** @typedef {{from: number, to: number}} TimeRange Unix ms, or units of the axis */
-/** @typedef {{start: number, end: number, at: number, width: number, isFolded: boolean}} Stretch Unix ms, and units */
-
 const SHORTEST = 0.05; // units, the closest zoom
 const LEAST_IDLE = 0.01; // of the whole: a shorter pause is never folded
 const FOLD_WIDTH = 0.02; // of the busy time: width of a folded stretch

@@ -2,8 +2,6 @@
 import { formatSeconds, lookUp } from "../core/format.js";
 import { PHASE_KINDS, phaseKind } from "./phases.js";
 
-/** @typedef {{kind: string, seconds: number}} OwnTime */
-
 /** @type {Record<string, string>} what started a compile, where that is not a call */
 const TRIGGERS = { lazy_backward: "its backward", compiled_autograd: "compiled autograd", precompile: "captured ahead of time" };
 
