@@ -10,7 +10,6 @@ import { followTheme } from "./core/theme.js";
 import { draw, Held, html } from "./core/view.js";
 import { TabBar } from "./dashboard/tab-bar.js";
 import { DetailPane, Details } from "./details/detail-pane.js";
-import { tabName } from "./tables/columns.js";
 import { DataTable } from "./tables/data-table.js";
 import { Filter } from "./tables/filter.js";
 import { panelTabs } from "./tables/tabs.js";
@@ -111,7 +110,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
         <div class="cdiag-tabline">
           <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${filter.count(kinds)} isFiltered=${filter.isActive} onPick=${show} />
         </div>`}
-      <div class="cdiag-main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${tabName(kind)}`} hidden=${!kind}>
+      <div class="cdiag-main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${kind.name}`} hidden=${!kind}>
         ${kind && html`
           <${DataTable} compiles=${compiles} tab=${kind} passed=${passed} handle=${table} openId=${target?.row?.[0] ?? null}
             said=${{ note: passed.length ? null : "nothing matches", isWarning: false }}

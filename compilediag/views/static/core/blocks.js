@@ -222,14 +222,17 @@ export function Words({ heading, children }) {
 /**
  * A table in a frame that scrolls, also with the keyboard. `label` says what it shows, to be read aloud; columns in
  * `numeric` are aligned to the right.
- * @param {{label: string, name: string, heads: string[], numeric?: Set<number>, children: ComponentChild}} props
+ * @param {{
+ *   label: string, name: string, heads: ComponentChild[], numeric?: Set<number>, foot?: ComponentChild, children: ComponentChild
+ * }} props
  */
-export function PlainTable({ label, name, heads, numeric, children }) {
+export function PlainTable({ label, name, heads, numeric, foot, children }) {
   return html`
     <div class="cdiag-plain-frame" tabindex="0" role="region" aria-label=${label}>
       <table class=${`cdiag-plain ${name}`}>
         <thead><tr>${heads.map((head, i) => html`<th class=${numeric?.has(i) ? "is-number" : ""}>${head}</th>`)}</tr></thead>
         <tbody>${children}</tbody>
+        ${foot && html`<tfoot>${foot}</tfoot>`}
       </table>
     </div>`;
 }

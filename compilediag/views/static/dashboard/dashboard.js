@@ -17,7 +17,6 @@ import { DetailPane, Details } from "../details/detail-pane.js";
 import { Provenance } from "../details/provenance.js";
 import { listLargeCosts, PlanCard } from "../plan/plan-card.js";
 import { CallSites } from "../tables/call-site-tree.js";
-import { tabName } from "../tables/columns.js";
 import { DataTable } from "../tables/data-table.js";
 import { Filter } from "../tables/filter.js";
 import { PrintDialog, PrintedTable, USUAL } from "../tables/print-tables.js";
@@ -156,7 +155,7 @@ export class Dashboard extends Page {
   /** The tab that is shown: the one that was chosen, else the first with rows. */
   get tab() {
     const tabs = allTabs(this.store);
-    const chosen = tabs.find((tab) => tabName(tab) === this.chosen);
+    const chosen = tabs.find((tab) => tab.name === this.chosen);
     return chosen ?? tabs.find((tab) => this.store.table(tab.table).rows.length > 0 && !tab.isAside) ?? TABS[0];
   }
 
@@ -200,7 +199,7 @@ export class Dashboard extends Page {
         if (!tab.view) this.table.current?.moveTo(i, false);
         findAll(this.view, ".cdiag-main")[0].scrollIntoView({ block: "nearest" });
       };
-      places.push({ label: tab.label, count: this.counts.get(tabName(tab))?.shown ?? 0, go });
+      places.push({ label: tab.label, count: this.counts.get(tab.name)?.shown ?? 0, go });
     }
     return places.filter(({ count: hits }) => hits > 0);
   }
@@ -210,8 +209,8 @@ export class Dashboard extends Page {
     const { store, size, tab } = this;
     const isFull = size === "full";
     const tabs = allTabs(store);
-    const tabCount = tabs.filter((each) => hasRows(each, this.counts.get(tabName(each)))).length;
-    const hasGaps = tabs.some((each) => !each.isOnRequest && this.counts.get(tabName(each))?.isBlind);
+    const tabCount = tabs.filter((each) => hasRows(each, this.counts.get(each.name))).length;
+    const hasGaps = tabs.some((each) => !each.isOnRequest && this.counts.get(each.name)?.isBlind);
     const hasTables = tabCount > 0 || hasGaps || !store.isLive(); // a table without rows says why
     Object.assign(this.root.dataset, { size, live: String(store.isLive()) });
     const commands = store.isLive() ? [...this.exports.commands, this.notice.command] : this.exports.commands;
@@ -223,7 +222,7 @@ export class Dashboard extends Page {
       this.paintFiltered();
     };
     const { query, picked, isActive } = this.filter;
-    const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(tabName(each.tab))) : [];
+    const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(each.tab.name)) : [];
     const { target, traced } = this;
     const problem = store.problem ?? (store.catchingUp ? MISSED : null); // between the kernel and the page
     const passed = this.filter.pass(tab);
@@ -265,7 +264,7 @@ export class Dashboard extends Page {
           <button type="button" class="cdiag-link cdiag-minor" onClick=${toggleMinor}>
             ${this.filter.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
           </button>`}
-        <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tabName(tab)}`}>
+        <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tab.name}`}>
           <${DataTable} compiles=${this.compiles} tab=${tab} passed=${passed} said=${said} openId=${target?.row?.[0] ?? null}
             onOpen=${this.openRow} handle=${this.table} isHidden=${!isFull || Boolean(tab.view) || traced !== null} />
           ${isFull && tab.view && !traced && html`
@@ -279,7 +278,7 @@ export class Dashboard extends Page {
       </div>
       <div class="cdiag-paper">
         ${printed.map((each) => html`
-          <${PrintedTable} key=${tabName(each.tab)} compiles=${this.compiles} tab=${each.tab} positions=${each.positions} />`)}
+          <${PrintedTable} key=${each.tab.name} compiles=${this.compiles} tab=${each.tab} positions=${each.positions} />`)}
       </div>
       ${isFull && !store.isFrozen && html`<${Foot} store=${store} />`}`);
   }
@@ -379,13 +378,13 @@ export class Dashboard extends Page {
     });
     const { tab, rows } = held.reduce((best, next) => (next.rows.length > best.rows.length ? next : best));
     if (!rows.length) return;
-    this.chosen = tabName(tab);
+    this.chosen = tab.name;
     this.openRow(this.store.table(tab.table), rows[0]);
   }
 
   /** @param {Tab} tab */
   showTab(tab) {
-    this.chosen = tabName(tab);
+    this.chosen = tab.name;
     this.traced = null;
     this.paintFiltered();
   }

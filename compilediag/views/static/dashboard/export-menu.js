@@ -2,7 +2,6 @@
 import { copyText } from "../core/blocks.js";
 import { saveFile } from "../core/dom.js";
 import { writeLink } from "../core/place.js";
-import { tabName } from "../tables/columns.js";
 
 /** @type {[format: string, label: string][]} what the kernel writes */
 const FORMATS = [
@@ -70,7 +69,7 @@ export class Exports {
     };
     const lines = positions.map((at) => columns.map((_, i) => rows[at][i] ?? ""));
     const text = [columns.map(({ name }) => name), ...lines].map((cells) => cells.map(writeCell).join(",")).join("\r\n");
-    this.save(`${tabName(tab)}.csv`, "text/csv", text);
+    this.save(`${tab.name}.csv`, "text/csv", text);
   }
 
   saveJson() {

@@ -4,7 +4,6 @@ import { targetOf } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { Menu } from "../core/menu.js";
 import { html } from "../core/view.js";
-import { tabName } from "../tables/columns.js";
 
 /**
  * True for a tab with rows that most readers look at.
@@ -28,7 +27,7 @@ function writeCount({ shown, all, isBlind }) {
 export function TabBar({ panelId, tabs, current, counts, isFiltered, onPick }) {
   /** @param {Tab} tab */
   const isShown = (tab) => {
-    const count = counts.get(tabName(tab));
+    const count = counts.get(tab.name);
     return tab === current || (hasRows(tab, count) && (!isFiltered || Boolean(count?.shown)));
   };
   /**
@@ -37,12 +36,12 @@ export function TabBar({ panelId, tabs, current, counts, isFiltered, onPick }) {
    */
   const pick = (tab) => {
     onPick(tab);
-    document.getElementById(`${panelId}-${tabName(tab)}`)?.focus();
+    document.getElementById(`${panelId}-${tab.name}`)?.focus();
   };
   const [shown, others] = [tabs.filter(isShown), tabs.filter((tab) => !isShown(tab))];
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    const here = shown.findIndex((tab) => tabName(tab) === targetOf(event).closest("button")?.dataset.tab);
+    const here = shown.findIndex((tab) => tab.name === targetOf(event).closest("button")?.dataset.tab);
     /** @type {Record<string, number>} */
     const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: shown.length - 1 };
     if (!(event.key in steps)) return;
@@ -52,13 +51,13 @@ export function TabBar({ panelId, tabs, current, counts, isFiltered, onPick }) {
   };
   /** @type {Command[]} */
   const commands = others.map((tab) => {
-    const count = counts.get(tabName(tab));
-    return { key: tabName(tab), label: tab.label, note: count && writeCount(count), run: () => pick(tab) };
+    const count = counts.get(tab.name);
+    return { key: tab.name, label: tab.label, note: count && writeCount(count), run: () => pick(tab) };
   });
   return html`<div class="cdiag-tab-strip">
     <div class="cdiag-tabs" role="tablist" aria-label="tables" onKeyDown=${onKey}>
       ${shown.map((tab) => {
-        const name = tabName(tab);
+        const name = tab.name;
         const count = counts.get(name);
         return html`<button type="button" role="tab" class="cdiag-tab" key=${name} id=${`${panelId}-${name}`} data-tab=${name}
           data-hint=${explain(name)} aria-controls=${panelId} aria-selected=${String(tab === current)}

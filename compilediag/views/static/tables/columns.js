@@ -91,14 +91,6 @@ export function listColumns(tab, table, width) {
 }
 
 /**
- * The name of a tab: its table's, where the table has only this one.
- * @param {Tab<any>} tab
- */
-export function tabName(tab) {
-  return tab.name ?? tab.table;
-}
-
-/**
  * The text of one cell. A time is since the start.
  * @param {TabColumn} column
  * @param {Table} table

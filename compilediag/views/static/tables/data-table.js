@@ -4,7 +4,7 @@ import { findAll, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
-import { classOf, fitColumns, listColumns, makeContext, readLine, tabName, WITH_BARS, writeCell } from "./columns.js";
+import { classOf, fitColumns, listColumns, makeContext, readLine, WITH_BARS, writeCell } from "./columns.js";
 import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
 const ROW = 30; // px, as in the style sheet
@@ -51,7 +51,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
   const [view, setView] = useState({ top: 0, width: 0, height: 0 }); // px
   const [reached, setReached] = useState({ index: 0, isMarked: false, hasFocus: false }); // the row that has the tab stop
   const last = useRef({ tab, table, order: /** @type {number[]} */ ([]) }); // what was drawn
-  const sort = sorts[tabName(tab)] ?? tab.sort;
+  const sort = sorts[tab.name] ?? tab.sort;
   const available = view.width || 1000;
   const size = Math.ceil(Math.log2(table.rows.length + 1)); // so that widths change rarely while rows come in
   const columns = useMemo(() => listColumns(tab, table, available), [tab, table.columns, available]);
@@ -112,7 +112,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
   /** @param {TabColumn} column */
   const sortBy = (column) => {
     const first = isNumeric(column.type) || column.type === "time" ? -1 : 1;
-    setSorts({ ...sorts, [tabName(tab)]: [column.label, sort[0] === column.label ? -sort[1] : first] });
+    setSorts({ ...sorts, [tab.name]: [column.label, sort[0] === column.label ? -sort[1] : first] });
     if (scroller.current) scroller.current.scrollTop = 0;
   };
   /** @param {KeyboardEvent} event */

@@ -1,7 +1,6 @@
 // Which rows are shown: what the search and a selected finding let through, and which of these a tab shows. All of it runs in
 // the browser.
 import { splitQuery } from "../core/blocks.js";
-import { tabName } from "./columns.js";
 
 export class Filter {
   /** @param {Compiles} compiles */
@@ -121,7 +120,7 @@ export class Filter {
     return new Map(tabs.map((tab) => {
       const { rows } = this.store.table(tab.table);
       const all = tab.only || this.hidesMinor(tab) ? rows.filter((row) => this.shows(tab, row)).length : rows.length;
-      return [tabName(tab), { shown: this.pass(tab).length, all, isBlind: this.store.observed[tab.table] === false }];
+      return [tab.name, { shown: this.pass(tab).length, all, isBlind: this.store.observed[tab.table] === false }];
     }));
   }
 
@@ -139,7 +138,7 @@ export class Filter {
    * @param {Tab} tab
    */
   hidesMinor(tab) {
-    return tab.minor !== undefined && !this.isActive && !this.unfolded.has(tabName(tab));
+    return tab.minor !== undefined && !this.isActive && !this.unfolded.has(tab.name);
   }
 
   /** @param {Tab} tab */
@@ -150,7 +149,7 @@ export class Filter {
 
   /** @param {Tab} tab */
   toggleMinor(tab) {
-    const name = tabName(tab);
+    const name = tab.name;
     if (!this.unfolded.delete(name)) this.unfolded.add(name);
   }
 

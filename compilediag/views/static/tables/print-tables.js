@@ -1,7 +1,7 @@
 // What is printed: the tables that the reader chooses, with all of their rows; plan, findings and timeline are always.
 import { formatAmount, formatCount, isNumeric } from "../core/format.js";
 import { html } from "../core/view.js";
-import { classOf, listColumns, makeContext, tabName, writeCell } from "./columns.js";
+import { classOf, listColumns, makeContext, writeCell } from "./columns.js";
 import { useLayoutEffect, useRef } from "../vendor/hooks.js";
 
 const MOST_ROWS = 1000; // of one table
@@ -29,7 +29,7 @@ export function PrintDialog({ tabs, chosen, onChoose, onClose }) {
       onKeyDown=${(/** @type {Event} */ event) => event.stopPropagation()}>
       <h2>Tables to print</h2>
       <div class="cdiag-print-choices">${tabs.map(({ tab, positions }) => html`
-        <label key=${tabName(tab)}><input type="checkbox" checked=${chosen.includes(tabName(tab))} onChange=${() => flip(tabName(tab))} />
+        <label key=${tab.name}><input type="checkbox" checked=${chosen.includes(tab.name)} onChange=${() => flip(tab.name)} />
           ${` ${tab.label} `}<span class="cdiag-count">${formatCount(positions.length)}</span></label>`)}
       </div>
       <div class="cdiag-print-buttons">

@@ -40,12 +40,16 @@ interface NamedColumn<Row> extends ColumnLook {
 type ColumnOf<Row> = (keyof Row & string) | NamedColumn<Row> | TabColumn<Row>;
 
 /** A tab as it is written: most are sorted by time, the latest first. */
-type WrittenTab<Name extends string> = Omit<Tab<Name>, "columns" | "sort"> & { columns: ColumnOf<RowOf<Name>>[]; sort?: Sort };
+type WrittenTab<Name extends string> = Omit<Tab<Name>, "columns" | "name" | "sort"> & {
+  columns: ColumnOf<RowOf<Name>>[];
+  name?: string;
+  sort?: Sort;
+};
 
 interface Tab<Name extends string = string> {
   table: Name;
-  /** A name of its own where a table has several tabs. */
-  name?: string;
+  /** That of its table, or one of its own where a table has several tabs. */
+  name: string;
   label: string;
   /** What is shown while there are no rows. */
   empty: string;

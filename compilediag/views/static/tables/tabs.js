@@ -15,7 +15,7 @@ import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHA
  */
 function defineTab(tab) {
   const columns = tab.columns.map((column) => (typeof column === "string" ? { name: column } : column));
-  return { sort: ["at", -1], ...tab, columns: columns.map((column) => ({ label: formatCode(column.name ?? ""), ...column })) };
+  return { sort: ["at", -1], name: tab.table, ...tab, columns: columns.map((column) => ({ label: formatCode(column.name ?? ""), ...column })) };
 }
 
 /**
@@ -344,9 +344,9 @@ export function panelTabs(store) {
     /** @type {TabColumn[]} */
     const columns = panel.columns.map((label, i) => ({ label, name: `c${i + 1}`, from: panel.from?.[i] }));
     if (!columns.length) columns.push({ label: "", name: "c0" });
-    const { name: table, label, note } = panel;
+    const { name, label, note } = panel;
     /** @type {Tab} */
-    const tab = { table, label, empty: note ?? "nothing so far", note, sort: panel.sort ?? [columns[0].label, 1], columns };
+    const tab = { name, table: name, label, empty: note ?? "nothing so far", note, sort: panel.sort ?? [columns[0].label, 1], columns };
     panelTab.set(panel, tab);
     return tab;
   });

@@ -35,10 +35,6 @@ export class TimelineInput {
     node.addEventListener("dblclick", (event) => this.timeline.fit(this.pointAt(event)));
   }
 
-  get isBusy() {
-    return this.gesture !== null;
-  }
-
   /**
    * @param {MouseEvent} event
    * @returns {Point}

@@ -4,7 +4,7 @@ import { Inputs } from "../core/inputs.js";
 import { SessionMemory } from "../core/memory.js";
 import { toX } from "./axis.js";
 import { makeLayout } from "./drawing.js";
-import { clampRange, findIdle, fitRange, makeBounds, revealRange, TimeScale } from "./ranges.js";
+import { clampRange, findIdle, makeBounds, TimeScale } from "./ranges.js";
 
 const LONGEST_HISTORY = 50;
 const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
@@ -189,18 +189,6 @@ export class TimelineModel {
     const { from, to } = clampRange(range, this.bounds);
     const isAll = to - from >= (this.bounds.to - this.bounds.from) * 0.999;
     this.zoom = isAll ? null : { from: this.scale.toMs(from), to: this.scale.toMs(to) };
-  }
-
-  /** @param {{start: number, end: number}} bar */
-  fit(bar) {
-    this.show(fitRange(this.unitsOf(bar), this.bounds), true);
-  }
-
-  /** @param {{start: number, end: number}} bar */
-  reveal(bar) {
-    const { range } = this;
-    const wanted = revealRange(range, this.unitsOf(bar), this.bounds);
-    if (wanted !== range) this.show(wanted, false);
   }
 
   /**

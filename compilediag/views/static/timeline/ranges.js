@@ -122,13 +122,13 @@ export function fitRange({ from, to }, bounds) {
 }
 
 /**
- * The least movement of a range that brings a bar into it.
+ * The least movement of a range that brings a bar into it; null if it is there.
  * @param {TimeRange} range
  * @param {TimeRange} bar
  * @param {TimeRange} bounds
  */
 export function revealRange(range, bar, bounds) {
-  if (bar.from >= range.from && bar.to <= range.to) return range;
+  if (bar.from >= range.from && bar.to <= range.to) return null;
   const width = range.to - range.from;
   if (bar.to - bar.from >= width) return fitRange(bar, bounds);
   const margin = width * PADDING;

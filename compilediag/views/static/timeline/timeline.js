@@ -11,7 +11,7 @@ import { drawForPrint, drawTimeline, sizeCanvas } from "./drawing.js";
 import { TimelineInput } from "./input.js";
 import { findNext, TimelineModel } from "./model.js";
 import { Overview } from "./overview.js";
-import { moveRange, zoomRange } from "./ranges.js";
+import { fitRange, moveRange, revealRange, zoomRange } from "./ranges.js";
 
 /** @typedef {(key: string | null, eventId: number | null) => void} OnPick */
 
@@ -90,7 +90,7 @@ export class Timeline {
 
   /** True while everything is shown and nobody drags, so that a bar in flight may grow. */
   get isFollowing() {
-    return this.model.zoom === null && !this.input.isBusy;
+    return this.model.zoom === null && !this.input.gesture;
   }
 
   /** Asks for a frame; all that changes before it is painted once. */
@@ -163,7 +163,7 @@ export class Timeline {
   paintTip() {
     const { model, tip, pointer } = this;
     const bar = this.hasFocus ? model.current : null;
-    const hit = this.input.isBusy ? null : pointer ? model.hitAt(pointer, this.scroller.scrollTop) : bar && { lane: bar.lane, bar, marks: [], isName: false };
+    const hit = this.input.gesture ? null : pointer ? model.hitAt(pointer, this.scroller.scrollTop) : bar && { lane: bar.lane, bar, marks: [], isName: false };
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
     setShown(tip, isShown);
     this.scroller.style.cursor = hit?.isPlace && hit.lane.cell !== null && hasCells(this.node) ? "pointer" : "";
@@ -271,8 +271,8 @@ export class Timeline {
     const { model } = this;
     const hit = this.model.hitAt(point, this.scroller.scrollTop);
     const bars = hit?.isName ? hit.lane.bars : hit?.bar ? [hit.bar] : [];
-    if (bars.length) model.fit({ start: bars[0].start, end: Math.min(model.now, Math.max(...bars.map((bar) => bar.end))) });
-    else model.show(model.bounds, true);
+    const whole = bars.length ? { start: bars[0].start, end: Math.min(model.now, Math.max(...bars.map((bar) => bar.end))) } : null;
+    model.show(whole ? fitRange(model.unitsOf(whole), model.bounds) : model.bounds, true);
     this.paint();
   }
 
@@ -319,7 +319,8 @@ export class Timeline {
     const { model } = this;
     model.current = bar;
     if (bar) {
-      model.reveal(bar);
+      const wanted = revealRange(model.range, model.unitsOf(bar), model.bounds);
+      if (wanted) model.show(wanted, false);
       const { layout } = model;
       const top = Math.max(0, model.shown.indexOf(bar.lane)) * layout.lane;
       const { scrollTop, clientHeight } = this.scroller;

@@ -1,5 +1,5 @@
 // The page of models that vLLM compiles: each part with its configuration, and its pieces for each range of sizes.
-import { Dim, drawSome, Facts, joinKnown, Section, whenKnown } from "../core/blocks.js";
+import { Dim, drawSome, Facts, joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
 import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "../core/format.js";
 import { PageBar } from "../core/page.js";
 import { html } from "../core/view.js";
@@ -59,38 +59,25 @@ function Part({ part, texts }) {
 /** @param {{part: VllmPart}} props */
 function Pieces({ part: { pieces, piece_count, ranges, seconds } }) {
   const most = Math.max(...pieces.flatMap((piece) => piece.cells.map((cell) => cell?.seconds ?? 0)), 1e-9);
+  const sizes = ranges.map(({ start, end, is_cudagraph_size }) => html`
+    <span title=${is_cudagraph_size ? GRAPH_SIZE : null}>${formatSizes(start, end)}${is_cudagraph_size && html`<span class="cdiag-tag">CUDA graph</span>`}</span>`);
+  const heads = ["piece", "calls", ...sizes, "all"];
+  const foot = html`<tr>
+    <td>all</td><td></td>
+    ${[...ranges.map((range) => range.seconds), seconds].map((sum) => html`<td class="is-number">${formatSeconds(sum)}</td>`)}
+  </tr>`;
   return html`
     <div>
-      <div class="cdiag-plain-frame" tabindex="0" role="region" aria-label="pieces by sizes">
-        <table class="cdiag-plain cdiag-vllm-pieces">
-          <thead>
-            <tr>
-              <th>piece</th><th class="is-number">calls</th>
-              ${ranges.map(({ start, end, is_cudagraph_size }) => html`
-                <th class="is-number">
-                  <span title=${is_cudagraph_size ? GRAPH_SIZE : null}>${formatSizes(start, end)}${is_cudagraph_size && html`<span class="cdiag-tag">CUDA graph</span>`}</span>
-                </th>`)}
-              <th class="is-number">all</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${pieces.map((piece) => html`
-              <tr>
-                <td><code>${piece.name}</code></td>
-                <td class="is-number">${piece.graph_ops === null ? MISSING : formatCount(piece.graph_ops)}</td>
-                ${piece.cells.map((cell) => html`
-                  <td class="is-number" style=${{ "--share": String((cell?.seconds ?? 0) / most) }}>${cell === null ? "" : formatSeconds(cell.seconds)}</td>`)}
-                <td class="is-number">${formatSeconds(piece.seconds)}</td>
-              </tr>`)}
-          </tbody>
-          <tfoot>
-            <tr>
-              <td>all</td><td></td>
-              ${[...ranges.map((range) => range.seconds), seconds].map((sum) => html`<td class="is-number">${formatSeconds(sum)}</td>`)}
-            </tr>
-          </tfoot>
-        </table>
-      </div>
+      <${PlainTable} label="pieces by sizes" name="cdiag-vllm-pieces" heads=${heads} numeric=${new Set(heads.map((_, i) => i).slice(1))} foot=${foot}>
+        ${pieces.map((piece) => html`
+          <tr>
+            <td><code>${piece.name}</code></td>
+            <td class="is-number">${piece.graph_ops === null ? MISSING : formatCount(piece.graph_ops)}</td>
+            ${piece.cells.map((cell) => html`
+              <td class="is-number" style=${{ "--share": String((cell?.seconds ?? 0) / most) }}>${cell === null ? "" : formatSeconds(cell.seconds)}</td>`)}
+            <td class="is-number">${formatSeconds(piece.seconds)}</td>
+          </tr>`)}
+      <//>
       ${piece_count > pieces.length && html`<${Dim}>the first ${formatCount(pieces.length)} of ${formatAmount(piece_count, "piece")}<//>`}
     </div>`;
 }
