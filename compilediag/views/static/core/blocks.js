@@ -147,10 +147,7 @@ export function longText(value) {
   return text.length > LONG ? `${text.slice(0, LONG)}… (${formatCount(text.length)} characters)` : text;
 }
 
-/**
- * @param {string | number | object | null} value
- * @returns {string | null}
- */
+/** @param {string | number | object | null} value */
 export function formatFact(value) {
   if (value === null) return null;
   return formatValue(value, typeof value === "number" ? "number" : "list");
@@ -261,7 +258,6 @@ export function joinKnown(...parts) {
  * @template Value, Result
  * @param {Value | null | undefined} value
  * @param {(value: Value) => Result} format
- * @returns {Result | null}
  */
 export function whenKnown(value, format) {
   return value === null || value === undefined ? null : format(value);

@@ -109,7 +109,6 @@ export class Compiles {
    * The rows of a table that belong to a compile, in order of time.
    * @param {string} name
    * @param {string | null} key
-   * @returns {Cells[]}
    */
   members(name, key) {
     const table = this.store.table(name);

@@ -8,7 +8,6 @@
  * @param {Tag} tag
  * @param {string} className
  * @param {Child[]} children
- * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function make(tag, className, ...children) {
   const node = document.createElement(tag);
@@ -38,7 +37,6 @@ export function setShown(node, shown) {
 /**
  * The element that an event came from.
  * @param {Event} event
- * @returns {Element}
  */
 export function targetOf(event) {
   return /** @type {Element} */ (event.target);
@@ -48,7 +46,6 @@ export function targetOf(event) {
  * The elements below one that a selector matches, in their order.
  * @param {Element | null | undefined} root
  * @param {string} selector
- * @returns {HTMLElement[]}
  */
 export function findAll(root, selector) {
   return [.../** @type {Iterable<HTMLElement>} */ (root?.querySelectorAll(selector) ?? [])];

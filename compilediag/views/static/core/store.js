@@ -170,7 +170,6 @@ export class Store {
   /**
    * The table whose rows a derived table sums up; null for any other.
    * @param {Table<any>} table
-   * @returns {Table<any> | null}
    */
   sourceOf(table) {
     return table.name in this.made_of ? this.table(this.made_of[table.name]) : null;
@@ -180,7 +179,6 @@ export class Store {
    * The rows of events that a row of a derived table is made of, in order of time.
    * @param {Table<any>} table
    * @param {Cells} row
-   * @returns {Cells[]}
    */
   members(table, row) {
     const source = this.sourceOf(table);

@@ -55,7 +55,6 @@ export function followTheme(root, signal, onChange) {
 /**
  * The canvas colors in force at an element: name in the style sheet -> color.
  * @param {Element} node
- * @returns {Record<string, string>}
  */
 export function readPalette(node) {
   const style = getComputedStyle(node);

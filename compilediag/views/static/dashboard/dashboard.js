@@ -159,10 +159,7 @@ export class Dashboard extends Page {
     return chosen ?? tabs.find((tab) => this.store.table(tab.table).rows.length > 0 && !tab.isAside) ?? TABS[0];
   }
 
-  /**
-   * How much is shown: one line until something is worth saying, then the answer, and everything on request.
-   * @returns {Size}
-   */
+  /** How much is shown: one line until something is worth saying, then the answer, and everything on request. */
   get size() {
     if (this.isFull) return "full";
     const { totals, plan, findings, problem } = this.store;

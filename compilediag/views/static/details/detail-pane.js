@@ -154,7 +154,6 @@ export class Details {
    * @param {string} name
    * @param {Members} rows
    * @param {string} title
-   * @returns {ComponentChild}
    */
   drawSection(name, rows, title) {
     if (name === "stacks") return this.drawCallStack(rows);

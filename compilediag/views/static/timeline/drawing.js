@@ -58,7 +58,6 @@ const MARKS = {
  * @param {number} width px
  * @param {boolean} hasFlags whether there is a line above each bar that says what it is
  * @param {boolean} isStrip one lane without names and axis
- * @returns {Layout}
  */
 export function makeLayout(width, hasFlags, isStrip) {
   if (isStrip) return { gutter: 0, axis: 0, lane: 40, above: 0, flag: 8, bar: 21, size: 14 };

@@ -35,10 +35,7 @@ export class TimelineInput {
     node.addEventListener("dblclick", (event) => this.timeline.fit(this.pointAt(event)));
   }
 
-  /**
-   * @param {MouseEvent} event
-   * @returns {Point}
-   */
+  /** @param {MouseEvent} event */
   pointAt(event) {
     const box = this.node.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };

@@ -15,7 +15,6 @@ const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
  * @param {CompileBar | null} current
  * @param {string} key
  * @param {TimeRange} range Unix ms in view, where the way begins
- * @returns {CompileBar | null}
  */
 export function findNext(lanes, current, key, range) {
   const all = lanes.flatMap(({ bars }) => bars);
@@ -191,10 +190,7 @@ export class TimelineModel {
     this.zoom = isAll ? null : { from: this.scale.toMs(from), to: this.scale.toMs(to) };
   }
 
-  /**
-   * @param {{start: number, end: number}} bar
-   * @returns {TimeRange}
-   */
+  /** @param {{start: number, end: number}} bar */
   unitsOf({ start, end }) {
     return { from: this.scale.toUnits(start), to: this.scale.toUnits(Math.min(end, Math.max(start, this.now))) };
   }

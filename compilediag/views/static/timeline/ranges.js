@@ -70,7 +70,6 @@ export class TimeScale {
 /**
  * Everything, with a margin at both ends.
  * @param {number} width units
- * @returns {TimeRange}
  */
 export function makeBounds(width) {
   const margin = Math.max(width * PADDING, 1);
@@ -81,7 +80,6 @@ export function makeBounds(width) {
  * The nearest range that lies in the bounds and is not too short.
  * @param {TimeRange} range
  * @param {TimeRange} bounds
- * @returns {TimeRange}
  */
 export function clampRange({ from, to }, bounds) {
   const width = Math.min(Math.max(to - from, SHORTEST), bounds.to - bounds.from);

@@ -180,10 +180,7 @@ export class Timeline {
     if (!pointer) setText(this.status, [...tip.children].map((line) => line.textContent).filter(Boolean).join(", "));
   }
 
-  /**
-   * @param {Record<string, string>} palette
-   * @returns {Omit<Frame, "context" | "width" | "height">}
-   */
+  /** @param {Record<string, string>} palette */
   makeFrame(palette) {
     const { model } = this;
     const { layout, selected } = model;
@@ -287,7 +284,6 @@ export class Timeline {
   /**
    * @param {string} key
    * @param {boolean} isShifted
-   * @returns {boolean} whether it did something
    */
   actOn(key, isShifted) {
     const { model } = this;
