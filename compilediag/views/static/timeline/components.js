@@ -3,8 +3,7 @@ import { At } from "../core/blocks.js";
 import { joinChange } from "../core/compiles.js";
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
 import { html } from "../core/view.js";
-import { PHASE_KINDS, phaseLabel } from "./phases.js";
-import { nameCompile, sumPhases, writeTime } from "./words.js";
+import { nameCompile, PHASE_KINDS, phaseLabel, sumPhases, writeTime } from "./phases.js";
 
 /** @type {Record<string, [word: string, meaning: string]>} */
 const SIGNS = {

@@ -4,8 +4,7 @@ import { make } from "../core/dom.js";
 import { formatAmount, formatPlace, formatSeconds } from "../core/format.js";
 import { AXIS, drawAxis, drawGrid, drawWarmupEnd, fillRect, strokeLines, toX } from "./axis.js";
 import { KINDS } from "./lanes.js";
-import { PHASE_KINDS } from "./phases.js";
-import { nameCompile } from "./words.js";
+import { nameCompile, PHASE_KINDS } from "./phases.js";
 
 /**
  * @typedef {object} Group compiles that are too narrow to be drawn one by one, or a single one
