@@ -54,10 +54,7 @@ export class RecordPages {
     this.placed.forEach(({ pages }) => pages.destroy());
   }
 
-  /**
-   * Keeps the page of a removed view for a while.
-   * @param {Page} page
-   */
+  /** @param {Page} page */
   park(page) {
     this.parked.push(page);
     this.planLook();

@@ -46,10 +46,7 @@ export function Prose({ text }) {
     : part.split(ADDRESS).map((words, at) => (at % 2 ? html`<${Link} url=${words} title=${words} />` : words))));
 }
 
-/**
- * A link that opens in a tab of its own.
- * @param {{url: string, title: string}} props
- */
+/** @param {{url: string, title: string}} props */
 export function Link({ url, title }) {
   return html`<a class="cdiag-link" href=${url} target="_blank" rel="noopener noreferrer">${title}</a>`;
 }
@@ -100,10 +97,7 @@ export function SearchField({ label, placeholder = label, value, onInput, onKeyD
 
 const SHOWN_MS = 2000; // how long the button says what happened
 
-/**
- * A button that copies a text, and then says so.
- * @param {{text: string, hint: string, label?: string, kind?: string}} props `hint` says what is copied
- */
+/** @param {{text: string, hint: string, label?: string, kind?: string}} props `hint` says what is copied */
 export function Copy({ text, hint, label = "Copy", kind = "" }) {
   const [said, say] = useState("");
   /** @param {MouseEvent} event */

@@ -105,10 +105,7 @@ export function Frames({ frames, hosts = 0 }) {
   });
 }
 
-/**
- * A whole stack.
- * @param {{frames: StackFrame[]}} props
- */
+/** @param {{frames: StackFrame[]}} props */
 export function Stack({ frames }) {
   return html`<div class="cdiag-stack"><${Frames} frames=${frames} hosts=${countHostFrames(frames)} /></div>`;
 }

@@ -42,10 +42,7 @@ export class CodeHighlighter {
     this.kernel = null;
   }
 
-  /**
-   * The pieces of one line.
-   * @param {string} text
-   */
+  /** @param {string} text */
   colorLine(text) {
     const quotes = text.split(KERNEL).length - 1;
     const language = this.kernel ?? "python";
@@ -65,10 +62,7 @@ export class CodeHighlighter {
   }
 }
 
-/**
- * Lines of Python with a button that copies them.
- * @param {{code: string, hint: string}} props
- */
+/** @param {{code: string, hint: string}} props */
 export function Code({ code, hint }) {
   const highlighter = new CodeHighlighter();
   const lines = code.split("\n").map((line, i) => html`${i ? "\n" : ""}${highlighter.colorLine(line)}`);

@@ -97,10 +97,7 @@ export class Compiles {
     return table.get(row, "compile_key") ?? (table.name === "compiles" ? `event ${row[0]}` : null);
   }
 
-  /**
-   * The function that a compile compiles, or null.
-   * @param {string | null} key
-   */
+  /** @param {string | null} key */
   functionOf(key) {
     return this.functions.get(key ?? "") ?? null;
   }
@@ -127,10 +124,7 @@ export class Compiles {
     return this.store.table("recompiles");
   }
 
-  /**
-   * The recompile that started a compile.
-   * @param {string | null} key
-   */
+  /** @param {string | null} key */
   findRecompile(key) {
     return this.recompilesByKey.get(key) ?? null;
   }

@@ -34,10 +34,7 @@ export function setShown(node, shown) {
   if (node.hidden === shown) node.hidden = !shown;
 }
 
-/**
- * The element that an event came from.
- * @param {Event} event
- */
+/** @param {Event} event */
 export function targetOf(event) {
   return /** @type {Element} */ (event.target);
 }

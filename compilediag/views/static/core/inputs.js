@@ -6,10 +6,7 @@ export class Inputs {
     this.last = [];
   }
 
-  /**
-   * True if these differ from those of the call before.
-   * @param {unknown[]} inputs
-   */
+  /** @param {unknown[]} inputs */
   haveChanged(...inputs) {
     const isSame = inputs.length === this.last.length && inputs.every((input, i) => input === this.last[i]);
     if (!isSame) this.last = inputs;

@@ -57,10 +57,7 @@ export function trimLines(text) {
   return text.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
 }
 
-/**
- * True if the page is in a notebook whose cells it can read.
- * @param {Element | null} node
- */
+/** @param {Element | null} node */
 export function hasCells(node) {
   return Boolean(node?.closest(".jp-NotebookPanel"));
 }

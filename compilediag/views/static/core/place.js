@@ -39,10 +39,7 @@ function writePlace(place) {
   return parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/");
 }
 
-/**
- * A link to a place in this report.
- * @param {Place} place
- */
+/** @param {Place} place */
 export function writeLink(place) {
   return `${location.href.split("#")[0]}#${writePlace(place)}`;
 }

@@ -446,10 +446,7 @@ export class Dashboard extends Page {
   }
 }
 
-/**
- * The ways to the other pages.
- * @param {{store: Store, trail: Trail}} props
- */
+/** @param {{store: Store, trail: Trail}} props */
 function Ways({ store: { ranks, vllm }, trail }) {
   const loaded = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
   const title = loaded && "the tables have the rows of one rank of each group that compiled the same";

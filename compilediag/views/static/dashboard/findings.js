@@ -19,10 +19,7 @@ export function listFindings(findings) {
   return [...Map.groupBy(listed, ({ rule, suggestion, is_expected }) => `${rule}\n${suggestion}\n${is_expected}`).values()];
 }
 
-/**
- * The findings that have something to do.
- * @param {Finding[]} findings
- */
+/** @param {Finding[]} findings */
 export function listAdvice(findings) {
   return listFindings(findings).filter(([first]) => !first.is_expected);
 }
@@ -65,10 +62,7 @@ export function Findings(props) {
   </section>`;
 }
 
-/**
- * One finding, or several that are alike.
- * @param {{props: Props, findings: Finding[], number: number, isLater: boolean}} own
- */
+/** @param {{props: Props, findings: Finding[], number: number, isLater: boolean}} own */
 function Item({ props: { store, picked, onPick, onExplore }, findings, number, isLater }) {
   const [finding, ...others] = findings;
   const all = others.length ? { ...finding, evidence: findings.flatMap(({ evidence }) => evidence) } : finding;

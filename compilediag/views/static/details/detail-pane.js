@@ -199,10 +199,7 @@ export class Details {
     return frames.length ? html`<${Stack} frames=${frames} />` : null;
   }
 
-  /**
-   * The user's and torch's stacks of a row.
-   * @param {Get<any>} get
-   */
+  /** @param {Get<any>} get */
   findStacks(get) {
     return STACKS.filter(([, name]) => get(name) !== null).map(([label, name]) => ({ label, frames: this.stacks.framesOf(get(name)) }));
   }

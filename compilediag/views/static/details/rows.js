@@ -44,10 +44,7 @@ const FACTS = [
 /** @type {Record<string, string>} kind of a choice of a tuning -> the color of its bar */
 const CHOICE_COLORS = { extern: "aot", triton: "triton", cpp: "codegen", cutlass: "inductor" };
 
-/**
- * The line of the user's that a row names.
- * @param {{get: (name: "user_code" | "user_file" | "user_line") => any}} props
- */
+/** @param {{get: (name: "user_code" | "user_file" | "user_line") => any}} props */
 function UserLine({ get }) {
   return html`<${CodeLine} code=${get("user_code")} place=${formatPlace(get("user_file"), get("user_line"))} />`;
 }

@@ -39,18 +39,12 @@ export function Findings({ context: { documents, go }, findings }) {
     </div>`);
 }
 
-/**
- * The kinds of a guard, each with what it checks.
- * @param {{kinds: string[]}} props
- */
+/** @param {{kinds: string[]}} props */
 export function Kinds({ kinds }) {
   return html`<span>${kinds.map((kind, i) => html`${i ? ", " : ""}<${Term} text=${formatCode(kind)} hint=${explain(kind)} />`)}</span>`;
 }
 
-/**
- * A guard as a button that opens it.
- * @param {{context: FunctionContext, at: number}} props
- */
+/** @param {{context: FunctionContext, at: number}} props */
 export function GuardLink({ context: { found, go, id }, at }) {
   const { key, name } = found.guards[at];
   return html`
@@ -76,10 +70,7 @@ function nameTag(at) {
   return at < 26 ? letter : nameTag(Math.floor(at / 26) - 1) + letter;
 }
 
-/**
- * The head of a guard's or a tree's page, with a link one step up, to the function.
- * @param {{context: FunctionContext, title: ComponentChild, children: ComponentChild}} props
- */
+/** @param {{context: FunctionContext, title: ComponentChild, children: ComponentChild}} props */
 export function PageHead({ context: { found, go, id }, title, children }) {
   return html`
     <div class="cdiag-page-head">

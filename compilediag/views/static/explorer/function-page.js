@@ -12,10 +12,7 @@ const MOST_ROWS = 40; // recompiles shown at first, the latest
 const MOST_TAGS = 4; // guards named in one cell
 const HEADS = ["recompile", "at", "change", "lost"];
 
-/**
- * The grid of a function, the latest recompiles only at first.
- * @param {{context: FunctionContext}} props
- */
+/** @param {{context: FunctionContext}} props */
 function RecompileGrid({ context }) {
   const { found } = context;
   const [showsAll, setShowsAll] = useState(false);

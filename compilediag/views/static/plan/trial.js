@@ -102,10 +102,7 @@ function Progress({ trial }) {
   </div>`;
 }
 
-/**
- * What the newest trial has shown.
- * @param {{plan: Plan, explore: (place: Place) => void}} props
- */
+/** @param {{plan: Plan, explore: (place: Place) => void}} props */
 function Verdict({ plan, explore }) {
   const { searched, tried, unresolved } = plan;
   const outcome = searched ?? tried;

@@ -11,10 +11,7 @@ export const USUAL = ["recompiles", "compiles", "failures", "refused_calls", "gr
 
 /** @typedef {{tab: Tab, positions: number[]}} Printed a tab that can be printed, and its rows */
 
-/**
- * Asks which tables to print.
- * @param {{tabs: Printed[], chosen: string[], onChoose: (names: string[]) => void, onClose: () => void}} props
- */
+/** @param {{tabs: Printed[], chosen: string[], onChoose: (names: string[]) => void, onClose: () => void}} props */
 export function PrintDialog({ tabs, chosen, onChoose, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useLayoutEffect(() => dialog.current?.showModal(), []);

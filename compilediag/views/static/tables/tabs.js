@@ -322,10 +322,7 @@ export const TABS = [
 /** The tables that are searched: those that derived tables sum up first, then those of the tabs. */
 export const SEARCHED = ["cache_lookups", "autotune", "cudagraphs", ...new Set(TABS.map((tab) => tab.table))];
 
-/**
- * All tabs, with those of plug-ins.
- * @param {Store} store
- */
+/** @param {Store} store */
 export function allTabs(store) {
   return [...TABS, ...panelTabs(store)];
 }

@@ -108,10 +108,7 @@ function Bar({ model, bar }) {
         && `Steps ${steps.slice(0, -1).join(", ")} and ${steps.at(-1)} of the plan remove it · `}<kbd>Enter</kbd> details</p>`;
 }
 
-/**
- * All phases as a bar, the longest of them in words.
- * @param {{times: OwnTime[]}} props
- */
+/** @param {{times: OwnTime[]}} props */
 function Phases({ times }) {
   if (!times.length) return null;
   const inOrder = Object.keys(PHASE_KINDS).flatMap((kind) => times.filter((time) => time.kind === kind));

@@ -94,10 +94,7 @@ export class TimelineLanes {
     return this.list.flatMap(({ bars, marks }) => [...bars, ...marks.map(({ at }) => ({ start: at, end: at }))]);
   }
 
-  /**
-   * The first compile for which `isIt` holds.
-   * @param {(bar: CompileBar) => boolean} isIt
-   */
+  /** @param {(bar: CompileBar) => boolean} isIt */
   findBar(isIt) {
     return this.list.flatMap(({ bars }) => bars).find(isIt) ?? null;
   }

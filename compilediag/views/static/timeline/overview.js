@@ -51,10 +51,7 @@ export class Overview {
     if (context) drawTimeline({ ...view, context, width: wide, height: HEIGHT, scroll: 0, layout: LAYOUT }, [lanes.joined]);
   }
 
-  /**
-   * Units at the pointer.
-   * @param {PointerEvent} event
-   */
+  /** @param {PointerEvent} event */
   unitsAt(event) {
     const { bounds } = this.timeline.model;
     const box = this.track.getBoundingClientRect();
