@@ -62,20 +62,13 @@ export function formatSeconds(value) {
     const text = roundBelow1000(size * factor);
     if (text !== null) return `${signOf(value)}${text} ${unit}`;
   }
-  return signOf(value) + formatLong(size);
-}
-
-/**
- * At least a second: one decimal up to a minute, then the two largest units.
- * @param {number} size
- */
-function formatLong(size) {
+  // At least a second: one decimal up to a minute, then the two largest units.
   const text = size.toFixed(1);
-  if (Number(text) < 60) return `${text} s`;
+  if (Number(text) < 60) return `${signOf(value)}${text} s`;
   const seconds = Math.round(size);
   const [whole, large, small] = seconds < 3600 ? [seconds, "min", "s"] : [Math.round(size / 60), "h", "min"];
   const rest = whole % 60;
-  return `${formatCount(Math.floor(whole / 60))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
+  return `${signOf(value)}${formatCount(Math.floor(whole / 60))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
 }
 
 /**
@@ -93,20 +86,10 @@ export function formatMicroseconds(value) {
 export function formatMilliseconds(value) {
   if (!isKnown(value)) return MISSING;
   if (Math.abs(value) >= 1000) return `${formatCount(value)} ms`;
-  return `${formatDigits(value, 4)} ms`;
-}
-
-/**
- * At most `digits` significant digits, without an exponent and trailing zeros.
- * @param {number} value
- * @param {number} digits
- */
-function formatDigits(value, digits) {
-  const rounded = Number(value.toPrecision(digits));
-  if (rounded === 0) return "0";
-  const decimals = digits - 1 - Math.floor(Math.log10(Math.abs(rounded)));
-  const text = rounded.toFixed(Math.min(100, Math.max(0, decimals)));
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  const rounded = Number(value.toPrecision(4));
+  if (rounded === 0) return "0 ms";
+  const text = rounded.toFixed(Math.min(100, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(rounded))))));
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ms`;
 }
 
 /**
@@ -301,7 +284,11 @@ const BY_TYPE = {
   int: formatCount,
   number: formatNumber,
   bool: (value) => (value ? "yes" : "no"),
-  list: formatList,
+  /** A list, or the pairs of an object: "64x64; 32x32", "BLOCK_M=64; num_warps=4". */
+  list: (value) => {
+    if (Array.isArray(value)) return value.map(String).join("; ");
+    return typeof value === "object" ? Object.entries(value).map(([key, each]) => `${key}=${each}`).join("; ") : String(value);
+  },
 };
 
 /**
@@ -313,16 +300,6 @@ const BY_TYPE = {
 export function formatValue(value, type = "text") {
   if (value === null || value === undefined) return MISSING;
   return (BY_TYPE[type] ?? String)(value);
-}
-
-/**
- * A list, or the pairs of an object: "64x64; 32x32", "BLOCK_M=64; num_warps=4".
- * @param {unknown} value
- */
-function formatList(value) {
-  if (Array.isArray(value)) return value.map(String).join("; ");
-  if (value === null || typeof value !== "object") return String(value);
-  return Object.entries(value).map(([key, each]) => `${key}=${each}`).join("; ");
 }
 
 const NUMERIC = new Set(["s", "ms", "us", "int", "share", "bytes", "number"]);

@@ -1,14 +1,13 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
+import { Copy, Prose } from "../core/blocks.js";
 import { Code, Fold } from "../core/code.js";
 import { formatAmount } from "../core/format.js";
-import { Copy, Prose } from "../core/blocks.js";
 import { html } from "../core/view.js";
-import { useMemo, useRef, useState } from "../vendor/hooks.js";
-import { Cost, Sentences } from "./cost.js";
+import { Cost, Sentences, TimeSplit } from "./parts.js";
 import { CostRow, PlanStepRow } from "./plan-step.js";
-import { TimeSplit } from "./time-split.js";
 import { Trial, TrialButton, TrialMessage } from "./trial.js";
 import { useCells, WholeChange } from "./whole-change.js";
+import { useMemo, useRef, useState } from "../vendor/hooks.js";
 
 const FIRST = 5; // steps that are shown before "show all"
 const FIRST_LIVE = 2; // while they can change: the card has the height of two from the start

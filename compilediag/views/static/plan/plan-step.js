@@ -1,12 +1,11 @@
 // A step of the plan, one line: the cause, the place, what it saves. Opened, it shows why, the change, and the evidence.
+import { Icon, Link, Prose } from "../core/blocks.js";
 import { Code, Diff, ExampleView, Fold } from "../core/code.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
-import { Icon, Link, Prose } from "../core/blocks.js";
 import { findCellNumber, selectLine } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
+import { Cost, Proof } from "./parts.js";
 import { useState } from "../vendor/hooks.js";
-import { Cost } from "./cost.js";
-import { Proof } from "./proof.js";
 /** @import { Card } from "./plan-card.js" */
 
 const WIDEST = 60; // characters of one value
