@@ -221,7 +221,6 @@ export class Dashboard extends Page {
     const { query, picked, isActive } = this.filter;
     const printed = this.isPrinting ? this.listPrintable().filter((each) => this.printed.includes(each.tab.name)) : [];
     const { target, traced } = this;
-    const problem = store.problem ?? (store.catchingUp ? MISSED : null); // between the kernel and the page
     const passed = this.filter.pass(tab);
     const said = this.filter.describe(tab, passed);
     const minor = this.filter.countMinor(tab);
@@ -235,7 +234,7 @@ export class Dashboard extends Page {
         <${SearchBox} query=${query} hits=${this.hits} onQuery=${search} />
       <//>
       ${isFull && query && html`<${HitBar} hits=${this.hits} tableCount=${tabCount} />`}
-      ${problem !== null && html`<div class="cdiag-notice" role="alert">${problem}</div>`}
+      <${Problem} store=${store} />
       ${this.exports.message && html`<div class="cdiag-exported" role="status">${this.exports.message}</div>`}
       ${this.isChoosing && html`
         <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onClose=${() => this.update({ isChoosing: false })}
@@ -461,6 +460,12 @@ function Ways({ store: { ranks, vllm }, trail }) {
       </button>`}
     <button type="button" class="cdiag-link cdiag-to-explorer" onClick=${() => trail.explore({})}>guard explorer ›</button>
   </div>`;
+}
+
+/** @param {{store: Store}} props what went wrong between the kernel and the page */
+function Problem({ store: { problem, catchingUp } }) {
+  const text = problem ?? (catchingUp ? MISSED : null);
+  return text && html`<div class="cdiag-notice" role="alert">${text}</div>`;
 }
 
 /**

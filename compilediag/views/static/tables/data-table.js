@@ -106,8 +106,14 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
     look();
   }, [order]);
   useLayoutEffect(() => {
-    if (reached.hasFocus || (hadFocus && !body.current?.contains(document.activeElement))) focusRow();
-  }, [reached, order]);
+    if (reached.hasFocus) focusRow();
+  }, [reached]);
+  useLayoutEffect(() => {
+    if (!isHidden && active !== reached.index) setReached({ ...reached, index: active, hasFocus: false });
+  }, [order]);
+  useLayoutEffect(() => {
+    if (hadFocus && !body.current?.contains(document.activeElement)) focusRow(); // its element has moved
+  }, [order]);
 
   /** @param {TabColumn} column */
   const sortBy = (column) => {
