@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..document import escape_unprintable
 from ..session import Session, load
@@ -24,14 +24,10 @@ from ..views.summary import format_closing_line
 from ..views.totals import compute_totals
 from ..watch import start, step, stop
 
-if TYPE_CHECKING:
-    from ..views.totals import TotalsDict
-
 logger = logging.getLogger("compilediag")
 
-#: The prefix of the metrics' names, and the total behind each of them.
-PREFIX = "compilediag/"
-METRICS = {"compiles": "compiles", "recompiles": "recompiles", "compile_s": "compile_s", "lost_s": "lost_s"}
+#: The totals that a logger gets, each as `compilediag/compiles`.
+METRICS = ("compiles", "recompiles", "compile_s", "lost_s")
 
 #: Frames between an event's method and the trainer that are looked at.
 MAX_FRAMES = 5
@@ -48,9 +44,8 @@ def read_metrics(session: Session) -> dict[str, float]:
         session: the session, also one that is being recorded.
     """
     with session.settled():
-        totals: TotalsDict = compute_totals(session.data)
-    values: dict[str, Any] = {**totals}
-    return {f"{PREFIX}{name}": values[total] for name, total in METRICS.items()}
+        totals: dict[str, Any] = {**compute_totals(session.data)}
+    return {f"compilediag/{name}": totals[name] for name in METRICS}
 
 
 def log_errors(method: Callable[..., Result]) -> Callable[..., Result | None]:
@@ -69,21 +64,24 @@ def log_errors(method: Callable[..., Result]) -> Callable[..., Result | None]:
 
 
 class TrainingWatch:
-    """Records a training to `path` and writes `report` at its end.
+    """Records a training to `path` and writes `report` at its end: what the callbacks of all trainers have in common.
+    Their docstrings explain the options.
 
     In a job of several ranks each rank has its own file in a folder: `path` itself, or `run/` for `run.cdiag`.
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | None,
-        report: str | os.PathLike[str] | None,
-        detail: str,
-        show_plan: bool,
+        path: str | os.PathLike[str] | None = None,
+        report: str | os.PathLike[str] | None = None,
+        detail: str = "full",
+        show_plan: bool = True,
         warmup_steps: int | None = None,
         on_compile: str = "count",
         attach: bool = False,
     ):
+        super().__init__()
+        #: That of the last training.
         self.session: Session | None = None
         self._path = None if path is None else os.fspath(path)
         self._report = None if report is None else Path(report)
@@ -176,29 +174,7 @@ def attach_to_mlflow(files: Iterable[Path]) -> None:
         mlflow.log_artifact(str(file), "compilediag")
 
 
-class TrainingHooks:
-    """What the callbacks of all trainers have in common; their own docstrings explain the options."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        report: str | os.PathLike[str] | None = None,
-        detail: str = "full",
-        show_plan: bool = True,
-        warmup_steps: int | None = None,
-        on_compile: str = "count",
-        attach: bool = False,
-    ):
-        super().__init__()
-        self._watch = TrainingWatch(path, report, detail, show_plan, warmup_steps, on_compile, attach)
-
-    @property
-    def session(self) -> Session | None:
-        """The session of the last training."""
-        return self._watch.session
-
-
-class LightningHooks(TrainingHooks):
+class LightningHooks(TrainingWatch):
     """Records the compiles of `trainer.fit`, logs their numbers with the trainer's loggers, and reports at the end.
 
         trainer = Trainer(..., callbacks=[LightningCallback("run.cdiag", report="run.html")])
@@ -226,7 +202,7 @@ class LightningHooks(TrainingHooks):
         """Begin to record, before the first forward pass."""
         if stage == "fit":
             self._batches = 0
-            self._watch.begin(trainer.world_size, trainer.is_global_zero)
+            self.begin(trainer.world_size, trainer.is_global_zero)
 
     @log_errors
     def on_train_batch_start(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
@@ -243,22 +219,22 @@ class LightningHooks(TrainingHooks):
         """Log the last numbers, stop to record, write the report, print the plan."""
         if stage == "fit":
             self._log(trainer)
-            self._watch.end()
+            self.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """The same for a training that raises or is interrupted."""
         self._log(trainer)
-        self._watch.end()
+        self.end()
 
     @log_errors
     def _log(self, trainer: Any) -> None:
         """Give the numbers to the loggers themselves: `pl_module.log` would be traced in a compiled module."""
-        metrics = self._watch.read_metrics()
+        metrics = self.read_metrics()
         for logger in trainer.loggers if metrics else ():
             logger.log_metrics(metrics, step=trainer.global_step)
 
 
-class TransformersHooks(TrainingHooks):
+class TransformersHooks(TrainingWatch):
     """Records the compiles of a training, logs their numbers with the trainer's, and reports at the end.
 
         trainer = Trainer(..., callbacks=[TransformersCallback("run.cdiag", report="run.html")])
@@ -282,7 +258,7 @@ class TransformersHooks(TrainingHooks):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin to record."""
-        self._watch.begin(args.world_size, state.is_world_process_zero)
+        self.begin(args.world_size, state.is_world_process_zero)
         _move_to_front(self)
 
     @log_errors
@@ -293,7 +269,7 @@ class TransformersHooks(TrainingHooks):
     @log_errors
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Add the numbers to what the trainer logs, and to its history, which has a copy of it."""
-        metrics = self._watch.read_metrics()
+        metrics = self.read_metrics()
         if logs is None or not metrics:
             return
         logs.update(metrics)
@@ -302,7 +278,7 @@ class TransformersHooks(TrainingHooks):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Stop to record, write the report, print the plan."""
-        self._watch.end()
+        self.end()
 
 
 @log_errors
