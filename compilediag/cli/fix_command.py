@@ -16,7 +16,7 @@ from compilediag.logs.inputs import InputKind, check_input
 from compilediag.system.files import write_file
 
 from .output import add_json_argument, print_document, print_text
-from .try_command import PROCESS, drop_dashes, read_count, read_seconds
+from .try_command import PROCESS, drop_dashes, open_runner, read_count, read_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +106,6 @@ def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job:
     from compilediag.fix.program import KINDS
     from compilediag.fix.report import format_attempt
     from compilediag.fix.search import Search, SearchLimits
-    from compilediag.trials.fresh_process import ProcessRunner, TrialProgress
 
     kinds = tuple(args.allow.split(",")) if args.allow else KINDS
     if unknown := [kind for kind in kinds if kind not in KINDS]:
@@ -119,18 +118,13 @@ def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job:
         "written and sent in each run",
         file=sys.stderr,
     )
-    progress = TrialProgress(args.max_runs)
+    with open_runner(args, command, folder, args.max_runs) as (runner, progress):
 
-    def report(result: FixResult, attempt: Attempt | None) -> None:
-        progress.end()
-        print_text(format_attempt(result, attempt), file=sys.stderr)
+        def report(result: FixResult, attempt: Attempt | None) -> None:
+            progress.end()
+            print_text(format_attempt(result, attempt), file=sys.stderr)
 
-    try:
-        return Search(ProcessRunner(command, folder, args.timeout, progress), job, limits, report).run()
-    except OSError as error:
-        raise CompilediagError(f"can't run {args.script}: {error}") from None
-    finally:
-        progress.end()
+        return Search(runner, job, limits, report).run()
 
 
 def _find_program(args: argparse.Namespace) -> tuple[Sequence[str], ProgramJob]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,7 @@ from .output import add_json_argument, print_document, print_text
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
     from compilediag.diagnosis.plan.plan import Outcome
-    from compilediag.json_document import JsonDocument
-    from compilediag.trials.fresh_process import ProgramJob
+    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
     from compilediag.trials.interpreter_trial import InterpreterTrial
     from compilediag.trials.script_trial import ScriptTrial
     from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
@@ -82,34 +81,62 @@ class TryCommand:
             check_session_output(args.save)
         if not args.is_module:
             check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
-        if args.python:
-            return run_with_interpreters(args, _make_job(args, args.detail), PROCESS)
+        if args.python and (args.plan or args.save):
+            raise CompilediagError("--python compares two interpreters without a plan; leave out --plan and --save")
+        if len(args.python) > 2:
+            raise CompilediagError(f"--python was given {len(args.python)} times; two interpreters can be compared")
         plan, detail = _load_plan(args)
         if plan is not None and not (args.yes or _confirm(args, plan)):
             print("compilediag: nothing was run", file=sys.stderr)
             return 2
         try:
             with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
-                trial = _try(args, plan, detail, Path(folder))
-                _store(args, trial)
+                if args.python:
+                    return _compare_interpreters(args, Path(folder))
+                return _try_plan(args, plan, detail, Path(folder))
         except KeyboardInterrupt:
             print("compilediag: interrupted; nothing was compared", file=sys.stderr)
             return INTERRUPTED
-        holds = trial.is_clean if trial.outcome is None else trial.outcome.holds
-        if args.json:
-            print_document(_make_document(trial, holds), args.budget)
-        elif trial.outcome is not None:
-            print(_format_trial(trial.plan, trial.outcome))
-        if trial.outcome is None:
-            print(f"compilediag: {args.script}: {trial.problem}", file=sys.stderr)
-        return 0 if holds else 1
 
 
-def _make_document(trial: ScriptTrial, holds: bool) -> JsonDocument:
-    from compilediag.views.json_documents import PlanDocument, TrialDocument
+def _try_plan(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> int:
+    """Run the job without and with the plan, print what was measured, and store it; 1 if the plan does not hold."""
+    from compilediag.trials.script_trial import try_script
 
-    plan = None if trial.plan is None else PlanDocument(**trial.plan.to_dict())
-    return TrialDocument(holds, trial.problem, trial.outcome, plan)
+    with open_runner(args, PROCESS, folder, 2 * args.runs) as (runner, _):
+        trial = try_script(runner, _make_job(args, detail), plan, args.runs)
+    _store(args, trial)
+    holds = trial.is_clean if trial.outcome is None else trial.outcome.holds
+    if args.json:
+        from compilediag.views.json_documents import PlanDocument, TrialDocument
+
+        shown = None if trial.plan is None else PlanDocument(**trial.plan.to_dict())
+        print_document(TrialDocument(holds, trial.problem, trial.outcome, shown), args.budget)
+    elif trial.outcome is not None:
+        print(_format_trial(trial.plan, trial.outcome))
+    if trial.outcome is None:
+        print(f"compilediag: {args.script}: {trial.problem}", file=sys.stderr)
+    return 0 if holds else 1
+
+
+@contextlib.contextmanager
+def open_runner(
+    args: argparse.Namespace,
+    command: Sequence[str],
+    folder: Path,
+    runs: int,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[tuple[ProcessRunner, TrialProgress]]:
+    """What runs the script that was named, so many times, and what shows its progress. CompilediagError if it can't."""
+    from compilediag.trials.fresh_process import ProcessRunner, TrialProgress
+
+    progress = TrialProgress(runs)
+    try:
+        yield ProcessRunner(command, folder, args.timeout, progress, variables=variables), progress
+    except OSError as error:
+        raise CompilediagError(f"can't run {args.script}: {error}") from None
+    finally:
+        progress.end()
 
 
 def read_count(text: str) -> int:
@@ -159,21 +186,6 @@ def _make_job(args: argparse.Namespace, detail: str) -> ProgramJob:
     return ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail=detail, backend=backend)
 
 
-def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> ScriptTrial:
-    from compilediag.trials.fresh_process import ProcessRunner, TrialProgress
-    from compilediag.trials.script_trial import try_script
-
-    script = args.script if args.is_module else os.path.abspath(args.script)
-    progress = TrialProgress(2 * args.runs)
-    runner = ProcessRunner(PROCESS, folder, args.timeout, progress)
-    try:
-        return try_script(runner, _make_job(args, detail), plan, args.runs)
-    except OSError as error:
-        raise CompilediagError(f"can't run {script}: {error}") from None
-    finally:
-        progress.end()
-
-
 def drop_dashes(args: list[str]) -> list[str]:
     """The arguments of the script, without the `--` that separates them from ours."""
     return args[1:] if args[:1] == ["--"] else args
@@ -220,23 +232,18 @@ def _format_trial(plan: Plan | None, outcome: Outcome) -> str:
     return "\n".join([*lines, "", *wrap(str(outcome))])
 
 
-def _list_rows(outcome: Outcome) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, float | int | None, float | int | None]] = [
-        ("recompiles", outcome.recompiles_before, outcome.recompiles_after),
-        ("exit code", *outcome.exit_codes),
-    ]
-    seconds = (
+def _list_rows(outcome: Outcome) -> Iterator[tuple[str, str, str]]:
+    timed = (
         ("compile time", outcome.compile_seconds_before, outcome.compile_seconds_after),
         ("wall time", outcome.wall_seconds_before, outcome.wall_seconds_after),
     )
-    found = [(name, _format_cell(before), _format_cell(after)) for name, before, after in rows]
-    if outcome.backend is not None:
-        return found
-    timed = [(name, format_seconds(one or 0), format_seconds(other or 0)) for name, one, other in seconds]
-    return [found[0], *timed, found[1]]
+    yield "recompiles", _format_cell(outcome.recompiles_before), _format_cell(outcome.recompiles_after)
+    for name, before, after in timed if outcome.backend is None else ():
+        yield name, format_seconds(before or 0), format_seconds(after or 0)
+    yield "exit code", _format_cell(outcome.exit_codes[0]), _format_cell(outcome.exit_codes[1])
 
 
-def _format_cell(value: float | int | None) -> str:
+def _format_cell(value: int | None) -> str:
     return "timeout" if value is None else str(value)
 
 
@@ -246,41 +253,20 @@ def _format_cell(value: float | int | None) -> str:
 SHOWN = 20
 
 
-def run_with_interpreters(args: argparse.Namespace, job: ProgramJob, command: tuple[str, ...]) -> int:
+def _compare_interpreters(args: argparse.Namespace, folder: Path) -> int:
     """Run the job with both interpreters and print the comparison; 1 if something is worse with the second one."""
-    if args.plan or args.save:
-        raise CompilediagError("--python compares two interpreters without a plan; leave out --plan and --save")
-    if len(args.python) > 2:
-        raise CompilediagError(f"--python was given {len(args.python)} times; two interpreters can be compared")
-    try:
-        with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
-            trial = _try_both(args, job, command, Path(folder))
-    except KeyboardInterrupt:
-        print("compilediag: interrupted; nothing was compared", file=sys.stderr)
-        return INTERRUPTED
+    from compilediag.trials.interpreter_trial import find_interpreter, make_variables, try_interpreters
+
+    variables = make_variables(folder)
+    first, second = (find_interpreter(path, variables) for path in [sys.executable, *args.python][-2:])
+    with open_runner(args, PROCESS, folder, 2 * args.runs, variables) as (runner, _):
+        trial = try_interpreters(runner, (first, second), _make_job(args, args.detail), args.runs)
     document = _make_comparison(trial)
     if args.json:
         print_document(document, args.budget)
     else:
         print_text(_format_comparison(document, args.fast))
     return 0 if document.is_as_good else 1
-
-
-def _try_both(args: argparse.Namespace, job: ProgramJob, command: tuple[str, ...], folder: Path) -> InterpreterTrial:
-    from compilediag.trials.fresh_process import ProcessRunner, TrialProgress
-    from compilediag.trials.interpreter_trial import find_interpreter, make_variables, try_interpreters
-
-    variables = make_variables(folder)
-    paths = [sys.executable, *args.python][-2:]
-    first, second = (find_interpreter(path, variables) for path in paths)
-    progress = TrialProgress(2 * args.runs)
-    try:
-        runner = ProcessRunner(command, folder, args.timeout, progress, variables=variables)
-        return try_interpreters(runner, (first, second), job, args.runs)
-    except OSError as error:
-        raise CompilediagError(f"can't run {args.script}: {error}") from None
-    finally:
-        progress.end()
 
 
 def _make_comparison(trial: InterpreterTrial) -> InterpretersDocument:
