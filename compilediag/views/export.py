@@ -91,6 +91,8 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 #: The first field of a trace. Perfetto shows it with the trace's other facts.
 _WRITER = {"writer": f"compilediag {__version__}"}
 
+FORMATS = ("perfetto", "speedscope", "parquet", "csv", "markdown", "sarif")
+
 TraceEvent = dict[str, Any]
 #: Begin and end in us, and the event.
 Span = tuple[float, float, TraceEvent]
@@ -101,32 +103,26 @@ def export_session(data: SessionData, path: str | os.PathLike[str], format: str,
 
     CompilediagError if it cannot be written, for an unknown `format`, or for one that cannot be redacted.
     """
-    writers: dict[str, Callable[[SessionData, Path], None]] = {
-        "perfetto": _write_perfetto,
-        "speedscope": _write_speedscope,
-        "parquet": _write_parquet,
-        "csv": _write_csv,
-        "markdown": lambda data, file: _write_markdown(data, file, redact is not False),
-        "sarif": _write_sarif,
+    texts: dict[str, tuple[OutputKind, Callable[[SessionData], str]]] = {
+        "perfetto": (TRACE, _make_perfetto),
+        "speedscope": (SPEEDSCOPE, _make_speedscope),
+        "markdown": (MARKDOWN, lambda data: make_markdown(data, redact is not False)),
+        "sarif": (SARIF, lambda data: make_sarif(data, find_repository())),
     }
-    if format not in writers:
-        raise CompilediagError(f"unknown format {format!r}; choose one of: {', '.join(writers)}")
+    if format not in FORMATS:
+        raise CompilediagError(f"unknown format {format!r}; choose one of: {', '.join(FORMATS)}")
     if redact and format != "markdown":
         raise CompilediagError(f"format {format!r} cannot be redacted; use 'markdown', or a redacted report")
     target = make_absolute(path)
-    writers[format](data, target)
-    return target
-
-
-def _write_markdown(data: SessionData, target: Path, redact: bool) -> None:
-    check_output(target, MARKDOWN)
-    write_file(target, make_markdown(data, redact))
-
-
-def _write_sarif(data: SessionData, target: Path) -> None:
-    check_output(target, SARIF)
+    if format not in texts:
+        (_write_csv if format == "csv" else _write_parquet)(data, target)
+        return target
+    kind, make = texts[format]
+    check_output(target, kind)
     with data.settled():
-        write_file(target, make_sarif(data, find_repository()))
+        text = make(data)
+    write_file(target, text)
+    return target
 
 
 # Tables
@@ -172,15 +168,12 @@ def _read_plain_tables(
 # Perfetto
 
 
-def _write_perfetto(data: SessionData, target: Path) -> None:
-    """Write the JSON of Chrome's trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
-    check_output(target, TRACE)
-    with data.settled():
-        moments = (row for kind in MOMENTS for row in data.rows(kind))
-        points = ({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in moments)
-        events = [*_make_spans(data), *points]
-        names = [*_name_processes(data)]
-    write_file(target, json.dumps({"otherData": _WRITER, "traceEvents": [*names, *events], "displayTimeUnit": "ms"}))
+def _make_perfetto(data: SessionData) -> str:
+    """The JSON of Chrome's trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
+    moments = (row for kind in MOMENTS for row in data.rows(kind))
+    points = ({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in moments)
+    events = [*_name_processes(data), *_make_spans(data), *points]
+    return json.dumps({"otherData": _WRITER, "traceEvents": events, "displayTimeUnit": "ms"})
 
 
 def _name_processes(data: SessionData) -> Iterator[TraceEvent]:
@@ -244,11 +237,9 @@ _NOT_TRACED = (
 )
 
 
-def _write_speedscope(data: SessionData, target: Path) -> None:
-    """Write what Dynamo traced as a profile that speedscope.app opens: s of each function with its callers."""
-    check_output(target, SPEEDSCOPE)
-    with data.settled():
-        found = [*walk_trace_tree(build_trace_tree(data))]
+def _make_speedscope(data: SessionData) -> str:
+    """What Dynamo traced as a profile that speedscope.app opens: s of each function with its callers."""
+    found = [*walk_trace_tree(build_trace_tree(data))]
     if not found:
         raise CompilediagError(_NOT_TRACED)
     numbers: dict[FunctionPlace, int] = {}
@@ -259,7 +250,7 @@ def _write_speedscope(data: SessionData, target: Path) -> None:
     profile = {"type": "sampled", "name": "Tracing by Dynamo", "unit": "seconds", "startValue": 0}
     profile |= {"endValue": sum(weights), "samples": samples, "weights": weights}
     whole = {"exporter": f"compilediag {__version__}", "$schema": SCHEMA, "shared": {"frames": shared}}
-    write_file(target, json.dumps({**whole, "profiles": [profile]}))
+    return json.dumps({**whole, "profiles": [profile]})
 
 
 # Markdown for an issue: environment, totals, plan and recompiles, redacted unless asked otherwise. GitHub takes

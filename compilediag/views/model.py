@@ -12,9 +12,9 @@ import math
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, cast
 
 from ..decode.records.record_kinds import GUARD_TREE
@@ -94,7 +94,8 @@ class ViewModel:
         self._rows = PageRows(data, self._redactor)
         self._totals = Totals()
         self._texts = TextBudget(text_budget)
-        self._running = _RunningCompiles(data, self._redactor)
+        #: How long the last compile of each function took.
+        self._last_s: dict[CompileKind, float] = {}
         self._diagnosed = _DiagnosedParts(data, self._redactor)
         self._explorer_pace = Pace()
         lines = None if redact else SourceLines(is_own=data.is_ours)
@@ -143,7 +144,7 @@ class ViewModel:
                 self._diagnosed.course if state != "watching" else replace(self._diagnosed.course, wall_s=None),
             ),
             "observed": add_group_tables(map_collected(self._rows.states)),
-            "now": self._running.describe(),
+            "now": [self._describe_running(now) for now in self.data.progress() if now.get("started_ns") is not None],
         }
         changed = cast(PatchParts, {k: part for k, part in parts.items() if everything or self._sent.get(k) != part})
         self._sent.update(changed)
@@ -157,8 +158,8 @@ class ViewModel:
         for event in news.events:
             self._totals.add(event)
             self._explorer.add(event)
-            if isinstance(event, Compile):
-                self._running.add(event)
+            if isinstance(event, Compile) and event.duration_s is not None:
+                self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
         for update in news.updates:
             self._totals.update_recompile(update)
             self._explorer.add(update)
@@ -184,6 +185,23 @@ class ViewModel:
         documents = self._explorer.take_changed()
         self._explorer_pace.end()
         return documents
+
+    def _describe_running(self, state: dict[str, Any]) -> RunningCompile:
+        file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
+        function, line, trigger = (state.get(name) for name in ("function", "line", "trigger"))
+        phases = state.get("phases") or []
+        return {
+            "compile_id": state.get("compile_id"),
+            "compile_key": state.get("compile_key"),
+            "function": function,
+            "file": file,
+            "line": line,
+            "trigger": trigger,
+            "phases": phases,
+            "phase": phases[-1] if phases else None,
+            "started_ms": to_ms(state["started_ns"]),
+            "before_s": self._last_s.get((function, file, line, trigger)),
+        }
 
     def _make_meta(self, state: str) -> PageMeta:
         """What is known of the session as a whole. It does not change during a watch."""
@@ -250,43 +268,9 @@ class _DiagnosedParts:
             self.parts["ranks"] = ranks
         if vllm := make_vllm_page(data):
             self.parts["vllm"] = vllm
-        if panels := make_panels(data):
+        if panels := [_make_panel(plugin, data) for plugin in plugins.list_plugins("panels")]:
             self.parts["panels"] = panels
         self._pace.end()
-
-
-class _RunningCompiles:
-    """What compiles now, and how long the last compile of the same function took."""
-
-    def __init__(self, data: SessionData, redactor: Redactor | None):
-        self._data = data
-        self._redactor = redactor
-        self._last_s: dict[CompileKind, float] = {}
-
-    def add(self, event: Compile) -> None:
-        if event.duration_s is not None:
-            self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
-
-    def describe(self) -> list[RunningCompile]:
-        """One dict per compile that runs."""
-        return [self._describe(state) for state in self._data.progress() if state.get("started_ns") is not None]
-
-    def _describe(self, state: dict[str, Any]) -> RunningCompile:
-        file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
-        function, line, trigger = (state.get(name) for name in ("function", "line", "trigger"))
-        phases = state.get("phases") or []
-        return {
-            "compile_id": state.get("compile_id"),
-            "compile_key": state.get("compile_key"),
-            "function": function,
-            "file": file,
-            "line": line,
-            "trigger": trigger,
-            "phases": phases,
-            "phase": phases[-1] if phases else None,
-            "started_ms": to_ms(state["started_ns"]),
-            "before_s": self._last_s.get((function, file, line, trigger)),
-        }
 
 
 def _to_optional_ms(time_ns: int | None) -> float | None:
@@ -335,15 +319,10 @@ def _describe_finding(finding: Finding, plan: Plan) -> PageFinding:
 MAX_ROWS, MAX_COLUMNS, MAX_CHARS = 5_000, 20, 2_000
 
 
-def make_panels(data: TableProperties) -> list[PagePanel]:
-    """The panels of all plug-ins. `data` has the DataFrames of the session, redacted if need be."""
-    return [_make_panel(plugin, data) for plugin in plugins.list_plugins("panels")]
-
-
 def _make_panel(plugin: plugins.Plugin, data: TableProperties) -> PagePanel:
-    table: PanelTable | None = plugin.call(validate_panel, data)
-    failed: PanelTable = {"columns": [], "rows": [], "note": f"{plugin.subject}: {plugin.reason}"}
-    table = table or failed
+    """The panel of a plug-in. `data` has the DataFrames of the session, redacted if need be."""
+    found: PanelTable | None = plugin.call(validate_panel, data)
+    table = found or PanelTable(columns=[], rows=[], note=f"{plugin.subject}: {plugin.reason}")
     return {"name": f"panel:{plugin.name}", "label": plugin.name.replace("_", " "), **table}
 
 
@@ -352,14 +331,12 @@ def validate_panel(result: Any) -> PanelTable:
     columns = [str(name)[:100] for name in result["columns"]][:MAX_COLUMNS]
     if not columns or isinstance(result["columns"], str):
         raise ValueError("a panel needs a list of columns")
-    rows = [_convert_row(row, len(columns)) for row in islice(result["rows"], MAX_ROWS + 1)]
+    rows = [
+        [_convert_cell(cell) for cell in islice(chain(row, repeat(None)), len(columns))]
+        for row in islice(result["rows"], MAX_ROWS + 1)
+    ]
     is_cut = len(rows) > MAX_ROWS
     return {"columns": columns, "rows": rows[:MAX_ROWS], "note": f"the first {MAX_ROWS} rows" if is_cut else None}
-
-
-def _convert_row(row: Iterable[Any], width: int) -> list[Cell]:
-    cells = [_convert_cell(cell) for cell in islice(row, width)]
-    return cells + [None] * (width - len(cells))
 
 
 def _convert_cell(cell: Any) -> Cell:

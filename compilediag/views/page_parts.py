@@ -155,7 +155,9 @@ def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> Page
         return None
     found = Ranks(data, is_live, whole)
     steps, ranks, groups, graphs = found.steps, found.rows, found.group_rows, found.graph_rows
-    shown = _choose_shown(ranks, groups)
+    first = {group.rank for group in groups}
+    ordered = sorted(ranks, key=lambda row: (row.rank not in first, row.first_difference is None))
+    shown = sorted(row.rank for row in ordered[:MAX_RANKS])
     return {
         "count": steps.count,
         "loaded": sorted(steps)[:MAX_RANKS] if steps.is_grouped else [],
@@ -170,13 +172,6 @@ def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> Page
         "groups": [{**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]} for row in groups[:MAX_RANKS]],
         "graphs": [_describe_graph(row, shown, steps) for row in graphs[:MAX_GRAPHS]],
     }
-
-
-def _choose_shown(ranks: Sequence[RankRow], groups: Sequence[RankGroup]) -> list[int]:
-    """The ranks that compiles have cells of: one of each group, then those that diverge, then the slowest ones."""
-    first = {group.rank for group in groups}
-    ordered = sorted(ranks, key=lambda row: (row.rank not in first, row.first_difference is None))
-    return sorted(row.rank for row in ordered[:MAX_RANKS])
 
 
 def _get_cells(row: RankRow | RankGroup | GraphRow) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
@@ -33,12 +32,8 @@ _LEVELS = {"high": "error", "medium": "warning", "low": "note"}
 # The user's line
 
 
-@dataclass(frozen=True)
-class ReviewPlace:
-    """A line of a file of the repository; `file` is relative to its root, with `/`."""
-
-    file: str
-    line: int | None
+#: A file of the repository, relative to its root and with `/`, and a line of it.
+ReviewPlace = tuple[str, int | None]
 
 
 def find_repository() -> Path:
@@ -49,7 +44,7 @@ def find_repository() -> Path:
 def find_review_place(finding: Finding, root: Path) -> ReviewPlace | None:
     """The first of the finding's lines whose file is in the repository at `root`; None if all are somewhere else."""
     found = ((_find_in_repository(file, root), line) for file, line in finding.lines)
-    return next((ReviewPlace(file, line) for file, line in found if file is not None), None)
+    return next(((file, line) for file, line in found if file is not None), None)
 
 
 def _find_in_repository(file: str, root: Path) -> str | None:
@@ -79,10 +74,9 @@ def write_annotations(data: Rows, broken: Sequence[Broken], baseline: Baseline |
 
 
 def _annotate(level: str, finding: Finding, root: Path) -> str:
-    place = find_review_place(finding, root)
-    where = {} if place is None else {"file": place.file, "line": place.line}
+    file, line = find_review_place(finding, root) or (None, None)
     message = f"{finding.title}\n{finding.suggestion}\n{finding.fingerprint}"
-    return _write_command(level, message, **where, title=f"compilediag: {finding.rule}")
+    return _write_command(level, message, file=file, line=line, title=f"compilediag: {finding.rule}")
 
 
 def _write_command(name: str, message: str, **properties: str | int | None) -> str:
@@ -155,6 +149,7 @@ def _make_result(finding: Finding, rules: Sequence[str], root: Path) -> dict[str
 
 def _make_location(place: ReviewPlace) -> dict[str, Any]:
     # A path that is relative to the root of the repository, which GitHub asks for.
-    artifact = {"uri": quote(place.file, errors="replace"), "uriBaseId": "%SRCROOT%"}
-    region = {"region": {"startLine": place.line}} if place.line and place.line > 0 else {}
+    file, line = place
+    artifact = {"uri": quote(file, errors="replace"), "uriBaseId": "%SRCROOT%"}
+    region = {"region": {"startLine": line}} if line and line > 0 else {}
     return {"physicalLocation": {"artifactLocation": artifact, **region}}
