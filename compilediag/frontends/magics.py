@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.error import UsageError
@@ -354,11 +354,6 @@ class CompileWatch(Magics):
     def _has_widgets(self) -> bool:
         return getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget") is not None
 
-    def _make_plan_card(self, session: Session) -> object:
-        from ..views.widget import make_plan_card
-
-        return make_plan_card(session.data)
-
     def _find_session(self) -> Session:
         session = current() or self._session
         if session is None:
@@ -381,8 +376,12 @@ class CompileWatch(Magics):
         session = self._find_session()
         if action == "status":
             print(format_status(session.status()))
+        elif action == "plan" and self._has_widgets():
+            from ..views.widget import make_plan_card
+
+            display(make_plan_card(session.data))
         elif action == "plan":
-            display(self._make_plan_card(session) if self._has_widgets() else session.plan())
+            display(session.plan())
         elif action == "findings":
             print(format_summary(session.data, IN_NOTEBOOK))
         elif self._has_widgets():
@@ -539,20 +538,15 @@ def _describe_stop(session: Session | None) -> str:
     if session is None:
         return "compilediag: no watch is running"
     totals = compute_totals(session.data)
-    counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
-    return f"compilediag: watch stopped\n{format_headline(*counts, find_gaps(session.data))}"
+    return f"compilediag: watch stopped\n{format_headline(totals, find_gaps(session.data))}"
 
 
 def _summarize_cell(cell: _WatchedCell) -> str:
     """The summary line of what the cell itself compiled."""
-    before, after = cell.totals, compute_totals(cell.session.data)
-    return format_headline(
-        after["compiles"] - before["compiles"],
-        after["compile_s"] - before["compile_s"],
-        after["recompiles"] - before["recompiles"],
-        after["lost_s"] - before["lost_s"],
-        find_gaps(cell.session.data),
-    )
+    before: dict[str, Any] = {**cell.totals}
+    after: dict[str, Any] = {**compute_totals(cell.session.data)}
+    own = {name: after[name] - before[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
+    return format_headline(own, find_gaps(cell.session.data))
 
 
 def _check_recompiles(cell: _WatchedCell) -> None:

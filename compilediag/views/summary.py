@@ -178,22 +178,20 @@ def describe_gaps(gaps: Mapping[str, str]) -> list[Block]:
 # Totals
 
 
-def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: float, missing: Set[str]) -> str:
+def format_headline(totals: Mapping[str, Any], missing: Set[str]) -> str:
     """Compiles and recompiles with their cost, in one line. Tables in `missing` are "not collected"."""
-    first = format_amount(compiles, "compile") + (f" took {format_seconds(compile_s)}" if compiles else "")
-    second = format_amount(recompiles, "recompile") + (f" cost {format_seconds(lost_s)}" if recompiles else "")
-    parts = (
-        "compiles not collected" if "compiles" in missing else first,
-        "recompiles not collected" if "recompiles" in missing else second,
-    )
+    parts = []
+    for name, verb, seconds in (("compile", "took", "compile_s"), ("recompile", "cost", "lost_s")):
+        count = totals[f"{name}s"]
+        known = format_amount(count, name) + (f" {verb} {format_seconds(totals[seconds])}" if count else "")
+        parts.append(f"{name}s not collected" if f"{name}s" in missing else known)
     return f"compilediag: {'; '.join(parts)}"
 
 
 def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
     """The totals as two or three lines, which are not wrapped."""
-    counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
     usual, rare = _list_usual(totals, missing), _list_rare(totals, missing)
-    lines = (format_headline(*counts, missing), "; ".join(usual), "; ".join(rare))
+    lines = (format_headline(totals, missing), "; ".join(usual), "; ".join(rare))
     return [line for line in lines if line]
 
 
