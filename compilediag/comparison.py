@@ -18,7 +18,6 @@ from .diagnosis.baseline import Baseline, accept, format_baseline, parse_baselin
 from .diagnosis.cold_start import ColdCause, ColdStart, Start, compare_starts
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .diagnosis.evidence import get_place
-from .diagnosis.rules.caches import LoadedArtifacts
 from .document import Block, Code, Items, Para, Section, shorten_items, to_html, to_text
 from .errors import WrongInput
 from .events import Artifact, Compile, RowList
@@ -266,7 +265,12 @@ class ColdStartReport:
         took += "" if before is None else f" instead of {format_seconds(before)}"
         graphs = f"{cold} of {format_amount(cold + served, 'graph')} came from no cache"
         differs = "; ".join(self.found.environment)
-        unused = ", ".join(_describe_unused(found) for found in self.found.artifacts if found.unused)
+        unused = ", ".join(
+            f"{len(found.unused)} of {len(found.loaded)} of {describe_code(found.cache)} "
+            f"({format_amount(len(found.missed), 'lookup that missed', 'lookups that missed')})"
+            for found in self.found.artifacts
+            if found.unused
+        )
         return Section(
             Section(
                 Para(f"compilediag: {took}; {graphs if cold + served else NO_LOOKUPS}", strong=True),
@@ -275,11 +279,6 @@ class ColdStartReport:
             ),
             Items([_describe_cause(cause) for cause in self.causes], "numbered"),
         )
-
-
-def _describe_unused(found: LoadedArtifacts) -> str:
-    missed = format_amount(len(found.missed), "lookup that missed", "lookups that missed")
-    return f"{len(found.unused)} of {len(found.loaded)} of {describe_code(found.cache)} ({missed})"
 
 
 def _describe_cause(cause: ColdCause) -> list[Block]:

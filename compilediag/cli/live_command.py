@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 import time
@@ -50,8 +51,8 @@ class LiveCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         show_screen = sys.stdout.isatty() and not (args.plain or args.json)
-        if show_screen:
-            _require_rich()
+        if show_screen and importlib.util.find_spec("rich") is None:
+            raise CompilediagError("the live screen needs rich: pip install 'compilediag[live]', or use --plain")
         try:
             data = _open(Path(args.session), args.wait)
             job = _follow(data, args.session, show_screen, args.json)
@@ -59,13 +60,6 @@ class LiveCommand:
             print("compilediag: stopped following; the job continues", file=sys.stderr)
             return INTERRUPTED
         return _print_end(data, args.session, job, sys.stderr if args.json else sys.stdout)
-
-
-def _require_rich() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("rich") is None:
-        raise CompilediagError("the live screen needs rich: pip install 'compilediag[live]', or use --plain")
 
 
 def _open(path: Path, wait: bool) -> FollowedFiles:

@@ -115,10 +115,11 @@ class _CardSearch(threading.Thread):
     def run(self) -> None:
         """Search, store what was found, and show it."""
         try:
-            with self._program.open_runner(
-                TrialProgress(SearchLimits().max_runs, _CardProgress(self._show_run)), self.cancelled
-            ) as runner:
-                found = search_cells(self._program, runner, self._add_line)
+            progress = TrialProgress(SearchLimits().max_runs, self)
+            with self._program.open_runner(progress, self.cancelled) as runner:
+                found = search_cells(
+                    self._program, runner, lambda line: self._show(lines=[*self._shown["lines"], line])
+                )
                 is_found = found.problem is None and not (found.is_interrupted and not found.changes)
                 if is_found:
                     store_search(self._session, found, self._program.notes)
@@ -129,22 +130,13 @@ class _CardSearch(threading.Thread):
             is_explained = isinstance(error, CompilediagError)
             self._show(running=False, error=str(error) if is_explained else f"{type(error).__name__}: {error}")
 
-    def _add_line(self, line: str) -> None:
-        self._show(lines=[*self._shown["lines"], line])
-
-    def _show_run(self, number: int, total: int, what: str) -> None:
+    def show(self, number: int, total: int, what: str) -> None:
+        """Show the run that begins, as the display of a `TrialProgress`."""
         self._show(done=number - 1, total=total, now=what)
+
+    def end(self) -> None:
+        """`run` itself shows the end."""
 
     def _show(self, **changed: Any) -> None:
         self._shown = {**self._shown, **changed}  # type: ignore[typeddict-item]
         self._widget.search = dict(self._shown)
-
-
-class _CardProgress:
-    """The display of a `TrialProgress`."""
-
-    def __init__(self, show: Callable[[int, int, str], None]):
-        self.show = show
-
-    def end(self) -> None:
-        """The search itself shows its end."""

@@ -176,18 +176,15 @@ def _fit(document: FindingsDocument, budget: int, named: str) -> FindingsDocumen
             return document
         found = document.findings[:shown]
         more = f"{format_command('findings', named)} --json"
-        more += f" --after {found[-1].fingerprint}" if found else f" --budget {_count_needed(document)}"
+        more += f" --after {found[-1].fingerprint}" if found else f" --budget {least}"
         return replace(document, findings=found, omitted={"findings": count - shown}, next=(more, *document.next))
 
     if len(document.to_json()) <= budget:
         return document
+    # With so many characters, at least the first finding is shown.
+    least = len(replace(document, findings=document.findings[:1]).to_json()) + 200
     fitting = bisect.bisect_right(range(count), budget, key=lambda shown: len(cut(shown).to_json()))
     return cut(max(0, fitting - 1))
-
-
-def _count_needed(document: FindingsDocument) -> int:
-    """Characters with which at least the first finding is shown."""
-    return len(replace(document, findings=document.findings[:1]).to_json()) + 200
 
 
 # The session
@@ -318,10 +315,7 @@ def _make_fix(finding: Finding, step: PlanStep | None, plan: Plan) -> ProposedFi
     change = first if step is None else CodeChange(step.settings, step.edits, step.change)
     kind: Literal["setting", "edit", "text"] = "edit" if change.edits else "setting" if change.settings else "text"
     text = change.code if change.can_be_applied else finding.suggestion
-    return ProposedFix(kind, cut_text(escape_lines(text), MAX_TEXT), _make_diff(step, plan), change.is_unsafe)
-
-
-def _make_diff(step: PlanStep | None, plan: Plan) -> str | None:
-    if step is None or not step.can_be_applied:
-        return None
-    return make_patch(list_changed_sources([step], step.settings or {}, plan.is_own))
+    diff = None
+    if step is not None and step.can_be_applied:
+        diff = make_patch(list_changed_sources([step], step.settings or {}, plan.is_own))
+    return ProposedFix(kind, cut_text(escape_lines(text), MAX_TEXT), diff, change.is_unsafe)
