@@ -188,7 +188,7 @@ class ExplorerDocuments:
         return GridRow(
             {
                 "event": event.event_id or 0,
-                "made": entries.find_made(event.compile_key),
+                "made": entries.made.get(event.compile_key),
                 "closest": entries.find(event.closest_compile_key, event.closest_compile_id) if has_closest else None,
                 "guard": main,
                 "cells": [(entry, list(found.values())) for entry, found in failed.items()],
@@ -269,36 +269,30 @@ def keep_latest(items: Sequence[T]) -> Sequence[T]:
     return items[begin:]
 
 
-def _has_entry(compile: Compile) -> bool:
-    """True if a compile made an entry: also one that only has guards, because its graph is empty."""
-    return compile.outcome in ("ok", None) or (compile.outcome == "empty" and bool(compile.guard_count))
-
-
 class FunctionEntries:
     """Numbers the entries of a function, the compiled ones first, in order of time."""
 
     def __init__(self, compiles: Iterable[Compile]):
-        made = [compile for compile in compiles if _has_entry(compile)]
+        # One that only has guards, because its graph is empty, is an entry too.
+        made = [c for c in compiles if c.outcome in ("ok", None) or (c.outcome == "empty" and c.guard_count)]
         made.sort(key=lambda compile: (compile.time_ns, compile.event_id or 0))
         self._compiles: list[Compile | None] = list(keep_latest(made))
         self._compile_ids = [compile.compile_id for compile in keep_latest(made)]
-        self._by_key = {c.compile_key: at for at, c in enumerate(self._compiles) if c and c.compile_key is not None}
+        #: Key of a compile -> the number of the entry that it made.
+        self.made: dict[str | None, int] = {
+            c.compile_key: at for at, c in enumerate(self._compiles) if c and c.compile_key is not None
+        }
         self._older: dict[tuple[str | None, str | None], int] = {}
 
     def find(self, compile_key: str | None, compile_id: str | None) -> int:
         """The number of an entry. One that was not compiled here is older than the watch, and is added."""
-        number = self._by_key.get(compile_key) if compile_key is not None else None
-        if number is not None:
-            return number
+        if compile_key in self.made:
+            return self.made[compile_key]
         number = self._older.setdefault((compile_key, compile_id), len(self._compiles))
         if number == len(self._compiles):
             self._compiles.append(None)
             self._compile_ids.append(compile_id)
         return number
-
-    def find_made(self, compile_key: str | None) -> int | None:
-        """The number of the entry that a compile made; None if it made none, or is not done."""
-        return None if compile_key is None else self._by_key.get(compile_key)
 
     def make_documents(
         self,
@@ -406,10 +400,6 @@ class GridRow:
     actual: dict[int, str | None] = field(default_factory=dict)
     lookalikes: dict[int, str | None] = field(default_factory=dict)
 
-    def has_failed(self, guard: int) -> bool:
-        """True if the guard failed in an entry, or was the reason for the recompile."""
-        return guard in self.actual or self.document["guard"] == guard
-
     @property
     def has_every_entry(self) -> bool:
         """False if the failing guards of some checked entries are not known."""
@@ -447,7 +437,7 @@ class GuardList:
                 **guard.describe(lines),
                 **_collect_values(number, guard, rows, entries),
                 **_find_company(number, rows, names, has_every_guard),
-                "recompiles": sum(row.has_failed(number) for row in rows),
+                "recompiles": sum(number in row.actual or row.document["guard"] == number for row in rows),
                 # The seconds of the recompiles that this guard was the reason for.
                 "lost_s": sum_known(row.document["lost_s"] for row in rows if row.document["guard"] == number),
             }
@@ -684,7 +674,7 @@ def format_explorer(data: SessionData) -> str:
 def describe_functions(documents: Sequence[FunctionDocument], gap: str | None) -> Section:
     """The functions that recompiled. `gap` is why recompiles were not collected, None if they were."""
     found = sorted((d for d in documents if d["recompiles"]), key=lambda d: (-(d["lost_s"] or 0), -d["recompiles"]))
-    functions = Items([_describe_function(document) for document in found], "numbered", (" functions",))
+    functions = Items([*map(_describe_function, found)], "numbered", (" functions",))
     nothing = ["Nothing was recompiled."] if not found and gap is None else []
     missing = [f"Not collected: recompiles: {gap}"] if gap is not None else []
     return Section(shorten_items(functions, MAX_FUNCTIONS), *nothing, *missing)
