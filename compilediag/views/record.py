@@ -51,10 +51,17 @@ _REPLACED = (
 
 @dataclass(frozen=True)
 class WidgetTexts:
-    """What stands for a widget where it cannot be shown. `make_record` takes a class for the outermost element."""
+    """What stands for a widget where it cannot be shown: a text, and what a notebook keeps in the end, as a text and as
+    a document.
+    """
 
     make_text: Callable[[], str]
-    make_record: Callable[[str], dict[str, str]]
+    make_last: Callable[[], tuple[str, Block]]
+
+    def make_record(self, name: str) -> dict[str, str]:
+        """What a notebook keeps; `name` is a class for the outermost element."""
+        text, document = self.make_last()
+        return {"text/plain": text, "text/html": to_html(document, f"cdiag-record {name}")}
 
     def make_placeholder(self) -> dict[str, str]:
         """What a notebook keeps if it is saved while the watch runs, and no longer."""
@@ -72,35 +79,33 @@ def make_dashboard_texts(data: SessionData) -> WidgetTexts:
             return f"{_WATCHING}. Nothing was compiled so far.\n"
         return f"{_WATCHING}. So far:\n\n{format_summary(data)}"
 
-    def make_record(name: str) -> dict[str, str]:
+    def make_last() -> tuple[str, Block]:
         with data.settled():
             results, meta, compiles = collect_results(data), data.meta, data.rows(Compile)
-        html = to_html(describe_record(results, meta, compiles), f"cdiag-record {name}")
-        return {"text/plain": format_results(results, UTF_8), "text/html": html}
+        return format_results(results, UTF_8), describe_record(results, meta, compiles)
 
-    return WidgetTexts(make_text, make_record)
+    return WidgetTexts(make_text, make_last)
 
 
 def make_plan_texts(data: SessionData) -> WidgetTexts:
     """The texts of the plan's card."""
 
-    def make_record(name: str) -> dict[str, str]:
+    def make_last() -> tuple[str, Block]:
         with data.settled():
             plan = make_plan(data)
-        html = to_html(shorten(describe_plan(plan, with_code=True), MAX_ITEMS, MAX_CHARS), f"cdiag-record {name}")
-        return {"text/plain": str(plan), "text/html": html}
+        return str(plan), shorten(describe_plan(plan, with_code=True), MAX_ITEMS, MAX_CHARS)
 
-    return WidgetTexts(lambda: str(make_plan(data)), make_record)
+    return WidgetTexts(lambda: str(make_plan(data)), make_last)
 
 
 def make_plain_texts(make_text: Callable[[], str]) -> WidgetTexts:
     """The same text in every place."""
 
-    def make_record(name: str) -> dict[str, str]:
+    def make_last() -> tuple[str, Block]:
         text = make_text()
-        return {"text/plain": text, "text/html": to_html(CodeBlock(text), f"cdiag-record {name}")}
+        return text, CodeBlock(text)
 
-    return WidgetTexts(make_text, make_record)
+    return WidgetTexts(make_text, make_last)
 
 
 # The document

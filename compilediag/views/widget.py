@@ -216,23 +216,24 @@ class DashboardWidget(anywidget.AnyWidget):
             self.pump.finish(self._send_final_state)
 
     def _send_final_state(self) -> None:
-        record = self._texts.make_record(self.record) if self._outputs else {}
-        for output in self._outputs:
-            output.finish(record)
+        self._finish_outputs()
         self.text_budget = STORED_TEXTS
         try:
             self.send_state("snapshot")
         finally:
             self.text_budget = None
 
+    def _finish_outputs(self) -> None:
+        record = self._texts.make_record(self.record) if self._outputs else {}
+        for output in self._outputs:
+            output.finish(record)
+
     def show_outcome(self) -> None:
         """Show what was stored in the session since: on the page, and in records of a watch that has ended."""
         self.pump.handle_message({"type": "resync"})
         with self._finishing:
             if self.model.data.state != "watching":
-                record = self._texts.make_record(self.record) if self._outputs else {}
-                for output in self._outputs:
-                    output.finish(record)
+                self._finish_outputs()
 
     def _handle_message(self, _widget: object, message: object, _buffers: object) -> None:
         action = message.get("type") if isinstance(message, dict) else None
