@@ -224,11 +224,12 @@ class _CacheTotals:
         if cache in COMPILE_CACHES:
             # Lookups outside of any compile count together, by process.
             lookups = self._by_compile[event.compile_key or (event.rank, event.pid, event.compile_id)]
-            hits, misses, saved_s = lookups.hits, lookups.misses, lookups.saved_s
+            hits, misses, saved_s = lookups.answers
             lookups.add(event)
-            self.hits += lookups.hits - hits
-            self.misses += lookups.misses - misses
-            self.saved_s += lookups.saved_s - saved_s
+            more_hits, more_misses, more_s = lookups.answers
+            self.hits += more_hits - hits
+            self.misses += more_misses - misses
+            self.saved_s += more_s - saved_s
 
 
 class _CompileLookups:
@@ -246,20 +247,11 @@ class _CompileLookups:
         self._saved[cache] += event.saved_s or 0.0
 
     @property
-    def _graphs(self) -> Counter[str]:
-        return self._counts.get("fx_graph") or self._counts.get("aot_autograd") or Counter()
-
-    @property
-    def hits(self) -> int:
-        return self._graphs["hits"] + self._graphs["remote hits"]
-
-    @property
-    def misses(self) -> int:
-        return max(self._graphs["misses"] - self._graphs["remote hits"], self._graphs["remote misses"])
-
-    @property
-    def saved_s(self) -> float:
-        return max(self._saved.values(), default=0.0)
+    def answers(self) -> tuple[int, int, float]:
+        """Hits, misses, and the seconds that hits saved."""
+        graphs = self._counts.get("fx_graph") or self._counts.get("aot_autograd") or Counter()
+        misses = max(graphs["misses"] - graphs["remote hits"], graphs["remote misses"])
+        return graphs["hits"] + graphs["remote hits"], misses, max(self._saved.values(), default=0.0)
 
 
 class _TuningTotals:
