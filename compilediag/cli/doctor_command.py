@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compilediag.json_document import JsonDocument
-
 from .output import add_json_argument, print_document
 
 #: What compilediag records with each torch, as listed in docs/torch_versions.md. `docs/make_torch_versions.py --run`
@@ -54,7 +52,17 @@ class DoctorCommand:
         available = sum(status == "available" for _, status, _ in sources)
         missing = list(_find_missing())
         if args.json:
-            print_document(_make_document(sources, None if available else problem, missing), args.budget)
+            from compilediag.views.json_documents import DoctorDocument, MissingPart, SourceProbe
+
+            document = DoctorDocument(
+                works=bool(available),
+                problem=None if available else problem,
+                python=platform.python_version(),
+                packages={package: _find_version(package) for package in PACKAGES},
+                sources=tuple(SourceProbe(*one) for one in sources),
+                missing=tuple(MissingPart(*one) for one in missing),
+            )
+            print_document(document, args.budget)
             return 0 if available else 1
         verdict = f"works: torch {_find_version('torch')}, {available} of {len(sources)} sources"
         print(f"compilediag {verdict if available else f'does not work: {problem}'}")
@@ -67,21 +75,6 @@ class DoctorCommand:
         elif available:
             print("details: compilediag doctor --verbose")
         return 0 if available else 1
-
-
-def _make_document(
-    sources: Sequence[tuple[str, str, str | None]], problem: str | None, missing: Sequence[tuple[str, str]]
-) -> JsonDocument:
-    from compilediag.views.json_documents import DoctorDocument, MissingPart, SourceProbe
-
-    return DoctorDocument(
-        works=problem is None,
-        problem=problem,
-        python=platform.python_version(),
-        packages={package: _find_version(package) for package in PACKAGES},
-        sources=tuple(SourceProbe(*one) for one in sources),
-        missing=tuple(MissingPart(*one) for one in missing),
-    )
 
 
 def _find_version(package: str) -> str | None:

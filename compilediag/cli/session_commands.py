@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_names
-from compilediag.json_document import JsonDocument
 from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.files import HISTORY, REPRO, SARIF, check_output, make_absolute, write_file
 from compilediag.system.program import RunningProgram, describe_command, read_program
@@ -30,7 +29,7 @@ from .output import FINDINGS, add_json_argument, get_budget, print_document, pri
 from .try_command import drop_dashes
 
 if TYPE_CHECKING:
-    from compilediag.diagnosis.baseline import AcceptedCause, Baseline
+    from compilediag.diagnosis.baseline import Baseline
     from compilediag.diagnosis.gate import Broken
     from compilediag.session import Session
 
@@ -473,7 +472,7 @@ class CheckCommand:
         parser.add_argument(
             "--github",
             action=argparse.BooleanOptionalAction,
-            default=is_github(),
+            default=os.environ.get("GITHUB_ACTIONS") == "true",
             help="annotate your lines and add to the step's summary (default: if GITHUB_ACTIONS is true)",
         )
         add_json_argument(parser, "check/1")
@@ -484,6 +483,8 @@ class CheckCommand:
         from compilediag.diagnosis.gate import Limits, check, explain_no_warmup, find_fixed, format_fixed
         from compilediag.logs.inputs import InputKind, check_input
         from compilediag.session import ingest, load_any
+        from compilediag.views.findings_document import describe_session_values
+        from compilediag.views.json_documents import CheckDocument, list_broken_limits
         from compilediag.views.totals import compute_totals, describe_totals
 
         found = check_input(args.path, InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)
@@ -511,9 +512,9 @@ class CheckCommand:
                 print_written(session.report(args.report))
             if args.sarif:
                 print_written(session.export(args.sarif, "sarif"))
-            missing = explain_no_warmup(session.data, limits)
-            if missing is not None and not code:
-                raise CompilediagError(f"{args.path}: {missing}")
+            no_warmup = explain_no_warmup(session.data, limits)
+            if no_warmup is not None and not code:
+                raise CompilediagError(f"{args.path}: {no_warmup}")
             fixed = find_fixed(session.data, limits)
             if args.update:
                 limits = replace(limits, baseline=accept(session.data, earlier))
@@ -522,8 +523,9 @@ class CheckCommand:
             head = f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}"
             gone = format_fixed(fixed)
             if args.json:
-                document = self._make_document(args.path, session, code if is_script else None, broken, fixed)
-                print_document(document, args.budget)
+                values = describe_session_values(session.data, args.path)
+                rest = (code if is_script else None, values, list_broken_limits(broken), tuple(fixed))
+                print_document(CheckDocument(not (broken or code), *rest), args.budget)
             else:
                 with without_commands(args.github):
                     for text in filter(None, (head, *map(str, broken), gone)):
@@ -535,23 +537,10 @@ class CheckCommand:
                 print(f"compilediag: {args.baseline} was not written, because the check failed", file=sys.stderr)
             else:
                 print_written(write_baseline(args.baseline, limits.baseline))
-                _print_missing_reasons(limits.baseline)
+                if missing := [cause.fingerprint for cause in limits.baseline.values() if not cause.reason]:
+                    why = f"write down why it is accepted: the reason of {format_names(missing)}"
+                    print(f"compilediag: {why}", file=sys.stderr)
         return code or int(bool(broken))
-
-    def _make_document(
-        self,
-        path: str,
-        session: Session,
-        code: int | None,
-        broken: Sequence[Broken],
-        fixed: Sequence[AcceptedCause],
-    ) -> JsonDocument:
-        from compilediag.views.findings_document import describe_session_values
-        from compilediag.views.json_documents import CheckDocument, list_broken_limits
-
-        values = describe_session_values(session.data, path)
-        passed = not (broken or code)
-        return CheckDocument(passed, code, values, list_broken_limits(broken), tuple(fixed))
 
     def _read_rest(self, args: argparse.Namespace) -> None:
         """Read the options and the logs that follow a session or a log."""
@@ -569,12 +558,6 @@ def _read_share(text: str) -> float:
     if not 0 <= share <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
     return share
-
-
-def _print_missing_reasons(baseline: Baseline) -> None:
-    missing = [cause.fingerprint for cause in baseline.values() if not cause.reason]
-    if missing:
-        print(f"compilediag: write down why it is accepted: the reason of {format_names(missing)}", file=sys.stderr)
 
 
 def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:
@@ -684,11 +667,6 @@ def _find_program(session: Session) -> RunningProgram:
 
 
 # What `check` writes on GitHub Actions: annotations to the standard output, and the summary of a step
-
-
-def is_github() -> bool:
-    """True in a step of a workflow."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 @contextlib.contextmanager

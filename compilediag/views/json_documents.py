@@ -15,7 +15,7 @@ from ..diagnosis.rank_comparison import ColdRank, Divergence, RankRow
 from ..diagnosis.rules.caches import LoadedArtifacts
 from ..json_document import JsonDocument, described
 from .findings_document import SessionValues
-from .live_status import CompileInFlight, JobStatus, ProcessStatus, describe_activity
+from .live_status import CompileInFlight, JobStatus, describe_activity
 
 
 @dataclass(frozen=True)
@@ -288,22 +288,21 @@ def describe_job(job: JobStatus) -> LiveDocument:
     return LiveDocument(
         time_ns=job.now_ns,
         is_live=job.is_live,
-        processes=tuple(map(_describe_process, job.processes)),
+        processes=tuple(
+            LiveProcess(
+                name=process.name,
+                pid=process.pid,
+                is_live=process.is_live,
+                was_killed=process.was_killed,
+                activity=describe_activity(process),
+                in_flight=process.in_flight,
+                compiles=len(process.compiles),
+                recompiles=len(process.recompiles),
+                compile_s=round(process.compile_s, 4),
+            )
+            for process in job.processes
+        ),
         plan=job.plan.headline,
         incidents=len(job.incidents),
         cold_ranks=job.cold_ranks,
-    )
-
-
-def _describe_process(process: ProcessStatus) -> LiveProcess:
-    return LiveProcess(
-        name=process.name,
-        pid=process.pid,
-        is_live=process.is_live,
-        was_killed=process.was_killed,
-        activity=describe_activity(process),
-        in_flight=process.in_flight,
-        compiles=len(process.compiles),
-        recompiles=len(process.recompiles),
-        compile_s=round(process.compile_s, 4),
     )

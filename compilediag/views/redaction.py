@@ -256,7 +256,10 @@ def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
         seconds=plan.seconds,
         seconds_saved=plan.seconds_saved,
         settings=_redact_settings(plan.settings),
-        unresolved=tuple(_redact_cause(cause) for cause in plan.unresolved),
+        unresolved=tuple(
+            UnresolvedCause(f"A cause of {format_amount(len(cause.evidence), 'recompile')}", "", "", cause.evidence)
+            for cause in plan.unresolved
+        ),
         tried=_redact_outcome(plan),
         costs=find_compile_costs(data),
         notes=(NOTE, *(note for note in plan.notes if note == NOT_ALWAYS)) if plan.recompiles else (),
@@ -267,13 +270,15 @@ def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
 def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
     name = redact_source(step.expression or None)
     settings = _redact_settings(step.settings) if step.settings and not step.edits else None
+    timed = f" and {format_seconds(step.seconds_saved)}" if step.seconds_saved else ""
+    together = f"Saves {format_amount(step.recompiles_saved, 'recompile')}{timed} with the steps before it"
     return PlanStep(
         rule=step.rule,
         what=f"{name} changed" if name else "A guarded value changed",
         title=f"`{name}` changes" if name else "A guarded value changes",
         change=format_settings(settings) if settings else _LEFT_OUT,
         why="",
-        saving=_describe_savings(step),
+        saving=f"{together}, {format_amount(step.recompiles_saved_alone, 'recompile')} alone.",
         recompiles_saved_alone=step.recompiles_saved_alone,
         recompiles_saved=step.recompiles_saved,
         seconds_saved=step.seconds_saved,
@@ -286,22 +291,11 @@ def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
     )
 
 
-def _describe_savings(step: PlanStep) -> str:
-    timed = f" and {format_seconds(step.seconds_saved)}" if step.seconds_saved else ""
-    together = f"Saves {format_amount(step.recompiles_saved, 'recompile')}{timed} with the steps before it"
-    return f"{together}, {format_amount(step.recompiles_saved_alone, 'recompile')} alone."
-
-
 def _redact_settings(settings: Settings) -> Settings:
     """The settings; the texts among them are lists of names as torch writes them."""
     return {
         key: redact_torch_source(value) or "..." if isinstance(value, str) else value for key, value in settings.items()
     }
-
-
-def _redact_cause(cause: UnresolvedCause) -> UnresolvedCause:
-    count = format_amount(len(cause.evidence), "recompile")
-    return UnresolvedCause(what=f"A cause of {count}", reason="", place="", evidence=cause.evidence)
 
 
 def _redact_outcome(plan: Plan) -> dict[str, Any] | None:

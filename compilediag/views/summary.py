@@ -233,17 +233,7 @@ def _list_rare(totals: TotalsDict, missing: Set[str]) -> Iterator[str]:
         yield f"{entries} compiled and called once: {format_seconds(totals['used_once_s'])}"
     if eager := totals["eager_calls"]:
         yield f"{format_amount(eager, 'call')} fell back to eager: {format_seconds(totals['eager_s'])}"
-    yield from _describe_production(totals)
-    if totals["vllm_compiles"]:
-        pieces = format_amount(totals["vllm_compiles"], "compile of a piece", "compiles of pieces")
-        yield f"vLLM: {pieces} took {format_seconds(totals['vllm_s'])}"
-    if totals["ranks"]:
-        read = format_count(totals["ranks_read"] or 0)
-        yield f"rows of {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
-
-
-def _describe_production(totals: TotalsDict) -> Iterator[str]:
-    """The share of time of a long run, since when nothing compiles, and what compiled after the warm-up."""
+    # Of a long run: the share of its time, and since when nothing compiles.
     if totals["wall_share"] is not None:
         yield f"compiling took {format_share(totals['wall_share'])} of {format_seconds(totals['wall_s'])}"
     last, end = totals["last_step"], totals["end_step"]
@@ -251,6 +241,12 @@ def _describe_production(totals: TotalsDict) -> Iterator[str]:
         yield f"nothing since step {last}" if end is not None and end > last else f"the last compile at step {last}"
     if totals["after_warmup"] is not None:
         yield f"{format_amount(totals['after_warmup'], 'incident')} after the warm-up"
+    if totals["vllm_compiles"]:
+        pieces = format_amount(totals["vllm_compiles"], "compile of a piece", "compiles of pieces")
+        yield f"vLLM: {pieces} took {format_seconds(totals['vllm_s'])}"
+    if totals["ranks"]:
+        read = format_count(totals["ranks_read"] or 0)
+        yield f"rows of {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
 
 
 # The last line of a job
