@@ -35,9 +35,7 @@ from ..storage.data import SessionData
 from ..system.source_files import SourceReader, read_cell, split_lines
 from .page_rows import to_ms
 from .page_types import (
-    CalledOnce,
     Company,
-    EagerCalls,
     EntryCalls,
     EntryDocument,
     FailedGuard,
@@ -152,8 +150,10 @@ class ExplorerDocuments:
         rows = [self._make_row(event, entries, guards) for event in keep_latest(recompiles)]
         row_documents = [row.document for row in rows]
         rank, pid, file, line, name = function.key
-        calls = FunctionCalls(function.calls, entries, pid in self._counted_pids)
-        entry_documents = entries.make_documents(row_documents, self._get_facts, calls)
+        calls = _tally_calls(function.calls, entries)
+        is_counted, eager = pid in self._counted_pids, calls[None]
+        entry_documents = entries.make_documents(row_documents, self._get_facts, calls if is_counted else None)
+        once = [entry["seconds"] or 0.0 for entry in entry_documents if entry["calls"] == 1]
         return {
             "rank": rank,
             "pid": pid,
@@ -163,8 +163,8 @@ class ExplorerDocuments:
             "compiles": len(function.compiles),
             "recompiles": len(recompiles),
             "lost_s": sum_known(event.lost_s for event in recompiles),
-            "eager": calls.describe_eager(),
-            "once": calls.find_called_once(entry_documents),
+            "eager": {"calls": eager.calls, "total_s": eager.total_s, "mean_s": eager.mean_s} if is_counted else None,
+            "once": {"count": len(once), "seconds": sum(once)} if is_counted else None,
             "entries": entry_documents,
             "rows": row_documents,
             "guards": guards.make_documents(rows, entry_documents, self._has_every_guard, self._lines),
@@ -298,9 +298,11 @@ class FunctionEntries:
         self,
         rows: Sequence[RecompileDocument],
         get_facts: Callable[[Compile | None], _CompileFacts],
-        calls: FunctionCalls,
+        calls: Tallies | None,
     ) -> list[EntryDocument]:
-        """The documents of all entries; `rows` are the function's recompiles in order of time."""
+        """The documents of all entries; `rows` are the function's recompiles in order of time. `calls` is None if they
+        were not counted.
+        """
         made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
         order, failed = _find_lookup_order(rows, len(self._compiles)), _count_failures(rows)
         documents: list[EntryDocument] = []
@@ -315,7 +317,7 @@ class FunctionEntries:
                     "tree": facts.tree,
                     "order": order.get(number),
                     "failed": failed.get(number, []),
-                    **calls.describe(number, facts.seconds),
+                    **_describe_calls(number, facts.seconds, calls),
                     "time": to_ms(compile.time_ns) if compile else None,
                     "guard_count": compile.guard_count if compile else None,
                     "guard_check_us": compile.guard_check_us if compile else None,
@@ -324,38 +326,24 @@ class FunctionEntries:
         return documents
 
 
-class FunctionCalls:
-    """The calls of a function's entries, and those that ran eagerly; all None if calls were not counted."""
+#: Number of an entry -> its calls; those that ran eagerly are with None.
+Tallies = Mapping[int | None, CallTally]
 
-    def __init__(self, events: Iterable[Calls], entries: FunctionEntries, are_counted: bool):
-        self._are_counted = are_counted
-        self._eager = CallTally()
-        self._compiled: dict[int, CallTally] = defaultdict(CallTally)
-        for event in events:
-            is_eager = event.ran == "eager"
-            tally = self._eager if is_eager else self._compiled[entries.find(event.compile_key, event.compile_id)]
-            tally.add(event)
 
-    def describe(self, entry: int, paid_s: float | None) -> EntryCalls:
-        """The columns of an entry that cost `paid_s`, see `EntryWorth`."""
-        if not self._are_counted:
-            return {"calls": None, "mean_s": None, "won_s": None, "break_even": None}
-        tally = self._compiled.get(entry, CallTally())
-        worth = EntryWorth(paid_s, tally.calls, tally.mean_s, self._eager.mean_s)
-        return {"calls": worth.calls, "mean_s": worth.mean_s, "won_s": worth.won_s, "break_even": worth.break_even}
+def _tally_calls(events: Iterable[Calls], entries: FunctionEntries) -> Tallies:
+    calls: dict[int | None, CallTally] = defaultdict(CallTally)
+    for event in events:
+        calls[None if event.ran == "eager" else entries.find(event.compile_key, event.compile_id)].add(event)
+    return calls
 
-    def describe_eager(self) -> EagerCalls | None:
-        """The calls that ran eagerly."""
-        if not self._are_counted:
-            return None
-        return {"calls": self._eager.calls, "total_s": self._eager.total_s, "mean_s": self._eager.mean_s}
 
-    def find_called_once(self, entries: Iterable[EntryDocument]) -> CalledOnce | None:
-        """The entries that were called once."""
-        if not self._are_counted:
-            return None
-        once = [entry for entry in entries if entry["calls"] == 1]
-        return {"count": len(once), "seconds": sum(entry["seconds"] or 0.0 for entry in once)}
+def _describe_calls(entry: int, paid_s: float | None, calls: Tallies | None) -> EntryCalls:
+    """The columns of an entry that cost `paid_s`, see `EntryWorth`."""
+    if calls is None:
+        return {"calls": None, "mean_s": None, "won_s": None, "break_even": None}
+    tally = calls.get(entry, CallTally())
+    worth = EntryWorth(paid_s, tally.calls, tally.mean_s, calls[None].mean_s)
+    return {"calls": worth.calls, "mean_s": worth.mean_s, "won_s": worth.won_s, "break_even": worth.break_even}
 
 
 def _find_lookup_order(rows: Sequence[RecompileDocument], count: int) -> Mapping[int, int]:
@@ -414,42 +402,40 @@ class GuardList:
     """The guards that failed, numbered in the order of appearance. All checks of one source are one guard."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._guards: list[_GuardHistory] = []
+        self._guards: dict[str, _GuardHistory] = {}
 
     def add(self, event: GuardFailure | Recompile) -> int:
         """Take the guard that an event names; its number."""
         text = event.guard if isinstance(event, GuardFailure) else None
         key = event.guard_source or f"{event.guard_kind or 'other'}: {text or ''}"[:200]
-        number = self._numbers.setdefault(key, len(self._guards))
-        if number == len(self._guards):
-            self._guards.append(_GuardHistory(key))
-        self._guards[number].add(event)
-        return number
+        guard = self._guards.setdefault(key, _GuardHistory(key, len(self._guards)))
+        guard.add(event)
+        return guard.number
 
     def make_documents(
         self, rows: list[GridRow], entries: list[EntryDocument], has_every_guard: bool, lines: SourceLines | None
     ) -> list[GuardDocument]:
         """The documents of all guards. `lines` reads the user's code; None leaves it out."""
-        names = [guard.name for guard in self._guards]
+        names = [guard.name for guard in self._guards.values()]
         return [
             {
                 **guard.describe(lines),
-                **_collect_values(number, guard, rows, entries),
-                **_find_company(number, rows, names, has_every_guard),
-                "recompiles": sum(number in row.actual or row.document["guard"] == number for row in rows),
+                **_collect_values(guard, rows, entries),
+                **_find_company(guard.number, rows, names, has_every_guard),
+                "recompiles": sum(guard.number in row.actual or row.document["guard"] == guard.number for row in rows),
                 # The seconds of the recompiles that this guard was the reason for.
-                "lost_s": sum_known(row.document["lost_s"] for row in rows if row.document["guard"] == number),
+                "lost_s": sum_known(row.document["lost_s"] for row in rows if row.document["guard"] == guard.number),
             }
-            for number, guard in enumerate(self._guards)
+            for guard in self._guards.values()
         ]
 
 
 class _GuardHistory:
     """One guard, from all events that name it."""
 
-    def __init__(self, key: str):
+    def __init__(self, key: str, number: int):
         self.key = key
+        self.number = number
         self.source: str | None = None
         self.kinds: dict[str, None] = {}
         self.texts: dict[str, None] = {}
@@ -497,11 +483,9 @@ class _GuardHistory:
         }
 
 
-def _collect_values(
-    number: int, guard: _GuardHistory, rows: list[GridRow], entries: Iterable[EntryDocument]
-) -> ValueHistory:
+def _collect_values(guard: _GuardHistory, rows: list[GridRow], entries: Iterable[EntryDocument]) -> ValueHistory:
     """The values of a guard over time. Step 0 is the value that the first entry needs, step n the n-th recompile."""
-    values = _ValueList()
+    number, values = guard.number, _ValueList()
     points: list[tuple[int, int, bool]] = []
     if not _KINDS_WITHOUT_VALUE.issuperset(guard.kinds):
         first_entries = (entry for entry in entries if entry["made_at"] is None)
