@@ -40,45 +40,41 @@ class PatchDeltas:
     """Replaces the growing parts of patches by deltas. It remembers what was sent."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, Any] = {}
-        self._documents: dict[int, Any] = {}
+        #: Name of a part, or id of a document -> what was sent last.
+        self._sent: dict[str | int, Any] = {}
 
     def forget(self) -> None:
         """Send all parts whole again: a page has got them in another way."""
-        self._parts.clear()
-        self._documents.clear()
+        self._sent.clear()
 
     def shorten(self, patch: PagePatch) -> PagePatch:
         """The patch with deltas, in `changes` and `documents`, instead of what the pages have already."""
         shortened = dict(patch)
         changes: dict[str, Delta] = {}
         for name in GROWING:
-            if name in patch:
-                value = shortened[name]
-                if name in self._parts and (delta := find_delta(self._parts[name], value)) is not None:
-                    changes[name] = delta
-                    del shortened[name]
-                self._parts[name] = value
-        whole, changed = self._shorten_documents(patch.get("rows", {}).get(DOCUMENTS, []))
-        if changed:
+            if name in patch and (delta := self._replace(name, shortened[name])) is not None:
+                changes[name] = delta
+                del shortened[name]
+        whole: list[PageRow] = []
+        documents: list[tuple[int, Delta]] = []
+        for number, document in patch.get("rows", {}).get(DOCUMENTS, []):
+            if (delta := self._replace(number, document)) is not None:
+                documents.append((number, delta))
+            else:
+                whole.append([number, document])
+        if documents:
             rows = {**patch["rows"], DOCUMENTS: whole}
             shortened["rows"] = {name: rows[name] for name in rows if rows[name]}
-            shortened["documents"] = changed
+            shortened["documents"] = documents
         if changes:
             shortened["changes"] = changes
         return cast(PagePatch, shortened)
 
-    def _shorten_documents(self, rows: list[PageRow]) -> tuple[list[PageRow], list[tuple[int, Delta]]]:
-        whole: list[PageRow] = []
-        changed: list[tuple[int, Delta]] = []
-        for number, document in rows:
-            delta = find_delta(self._documents[number], document) if number in self._documents else None
-            if delta is None:
-                whole.append([number, document])
-            else:
-                changed.append((number, delta))
-            self._documents[number] = document
-        return whole, changed
+    def _replace(self, key: str | int, value: Any) -> Delta | None:
+        """The delta from what was sent last; None if there was nothing, or the whole value is as short."""
+        delta = find_delta(self._sent[key], value) if key in self._sent else None
+        self._sent[key] = value
+        return delta
 
 
 def find_delta(old: Any, new: Any) -> Delta | None:
