@@ -196,30 +196,22 @@ def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
     from compilediag.diagnosis.plan.plan import META_KEY
     from compilediag.session import load
 
-    values = {META_KEY: trial.outcome.to_dict()} if trial.outcome is not None else {}
-    if args.save and trial.outcome is None and not _can_load(trial.session):
+    try:
+        first = load(trial.session) if args.save else None
+    except CompilediagError:  # The run was ended before or while its session was made.
+        if trial.outcome is not None:
+            raise
         print(f"compilediag: {args.save} was not written: the first run recorded nothing", file=sys.stderr)
         return
-    for path in filter(None, (args.plan, trial.session if args.save else None)):
-        session = load(path)
+    values = {META_KEY: trial.outcome.to_dict()} if trial.outcome is not None else {}
+    for session in filter(None, (load(args.plan) if args.plan else None, first)):
         try:
             session.data.set_meta(**values)
         except CompilediagError as error:
             print(f"compilediag: the outcome was not stored: {error}", file=sys.stderr)
-    if args.save:
-        load(trial.session).save(args.save)
+    if first is not None:
+        first.save(args.save)
         print(f"compilediag: wrote {args.save}", file=sys.stderr)
-
-
-def _can_load(path: Path) -> bool:
-    """False if a run was ended before or while its session was made."""
-    from compilediag.session import load
-
-    try:
-        load(path)
-    except CompilediagError:
-        return False
-    return True
 
 
 def _format_trial(plan: Plan | None, outcome: Outcome) -> str:

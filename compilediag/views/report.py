@@ -268,19 +268,19 @@ def write_comparison(
     """Write the page of a comparison to `path` and return the path; CompilediagError if it cannot be written.
 
     It shows the names of the two sessions, lines of totals, their timelines, one panel per kind of change, and what was
-    not compared.
-    `summary` is shown where no script runs.
+    not compared. `summary` is shown where no script runs.
     """
     target = make_absolute(path)
     check_output(target, HTML_PAGE)
-    panels = [_make_panel(kind, label, changes) for kind, label in KINDS.items()]
+    # The page puts later rows first where it sorts them alike.
+    by_kind = {kind: [change for change in reversed(changes) if change.kind == kind] for kind in KINDS}
     data = {
         "names": list(names),
         "totals": [_use_arrows(line) for line in (*totals, *([] if changes else ["No differences."]))],
-        "panels": [panel for panel in panels if panel["rows"]],
+        "panels": [_make_panel(kind, own) for kind, own in by_kind.items() if own],
         "gaps": list(gaps),
         "timelines": [_pack_timeline(data) for data in sessions],
-        "evidence": {f"panel:{kind}": _list_evidence(kind, changes, sessions) for kind in KINDS},
+        "evidence": {f"panel:{kind}": _list_evidence(own, sessions) for kind, own in by_kind.items()},
     }
     write_file(
         target, render_page("compilediag diff", "diff.js", encode_data(data), f"<pre>{html.escape(summary)}</pre>")
@@ -299,11 +299,9 @@ def _pack_timeline(data: SessionData) -> dict[str, Any]:
     return pack_patch(leave_out(patch, _rank_compiles(patch), MOST_DETAILED))
 
 
-def _list_evidence(
-    kind: str, changes: Sequence[Change], sessions: tuple[SessionData, SessionData]
-) -> list[list[list[str]]]:
-    """For each row of a panel the keys of the compiles that it is about, in both sessions."""
-    found = [[change.evidence_before, change.evidence_after] for change in _list_rows(kind, changes)]
+def _list_evidence(changes: Sequence[Change], sessions: tuple[SessionData, SessionData]) -> list[list[list[str]]]:
+    """For each change the keys of the compiles that it is about, in both sessions."""
+    found = [[change.evidence_before, change.evidence_after] for change in changes]
     wanted = [{number for one in found for number in one[side]} for side in (0, 1)]
     keys = [map_compile_keys(data, ids) for data, ids in zip(sessions, wanted, strict=True)]
     return [[list(dict.fromkeys(filter(None, map(keys[side].get, one[side])))) for side in (0, 1)] for one in found]
@@ -314,21 +312,15 @@ def _use_arrows(text: str) -> str:
     return text.replace(" -> ", " \N{RIGHTWARDS ARROW} ")
 
 
-def _list_rows(kind: str, changes: Sequence[Change]) -> list[Change]:
-    """The changes of a panel. The page puts later rows first where it sorts them alike."""
-    return [change for change in reversed(changes) if change.kind == kind]
-
-
-def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> PagePanel:
-    own = _list_rows(kind, changes)
-    more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in own]
+def _make_panel(kind: str, changes: Sequence[Change]) -> PagePanel:
+    more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in changes]
     rows = [
         [VERDICTS[c.worse], c.change, _use_arrows(c.title), c.before, c.after, s]
-        for c, s in zip(own, more, strict=True)
+        for c, s in zip(changes, more, strict=True)
     ]
     return {
         "name": f"panel:{kind}",
-        "label": label,
+        "label": KINDS[kind],
         "columns": list(COLUMNS),
         "rows": rows,
         "note": None,
