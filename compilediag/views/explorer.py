@@ -167,7 +167,7 @@ class ExplorerDocuments:
             "once": {"count": len(once), "seconds": sum(once)} if is_counted else None,
             "entries": entry_documents,
             "rows": row_documents,
-            "guards": guards.make_documents(rows, entry_documents, self._has_every_guard, self._lines),
+            "guards": guards.make_documents(rows, entry_documents, self._lines),
         }
 
     def _make_row(self, event: Recompile, entries: FunctionEntries, guards: GuardList) -> GridRow:
@@ -185,11 +185,12 @@ class ExplorerDocuments:
         main = guards.add(event) if event.guard_source or event.guard_kind else None
         has_closest = bool(event.closest_compile_id or event.closest_compile_key)
         checked = event.entries_checked or 0
+        closest = entries.find(event.closest_compile_key, event.closest_compile_id) if has_closest else None
         return GridRow(
             {
                 "event": event.event_id or 0,
                 "made": entries.made.get(event.compile_key),
-                "closest": entries.find(event.closest_compile_key, event.closest_compile_id) if has_closest else None,
+                "closest": closest,
                 "guard": main,
                 "cells": [(entry, list(found.values())) for entry, found in failed.items()],
                 "time": to_ms(event.time_ns),
@@ -202,6 +203,7 @@ class ExplorerDocuments:
             },
             actual,
             lookalikes,
+            [set(found) for entry, found in failed.items() if self._has_every_guard or entry == closest],
         )
 
 
@@ -382,11 +384,16 @@ _KINDS_WITHOUT_VALUE = frozenset({"symbolic_shape"})
 
 @dataclass
 class GridRow:
-    """A recompile as a line of the grid, with what each guard saw at it, and which objects only look the same."""
+    """A recompile as a line of the grid, with what each guard saw at it, and which objects only look the same.
+
+    `companies` has the guards that failed in each entry of which all are known: only the closest one, if the failing
+    guards of the others were not all recorded.
+    """
 
     document: RecompileDocument
-    actual: dict[int, str | None] = field(default_factory=dict)
-    lookalikes: dict[int, str | None] = field(default_factory=dict)
+    actual: dict[int, str | None]
+    lookalikes: dict[int, str | None]
+    companies: list[set[int]]
 
     @property
     def has_every_entry(self) -> bool:
@@ -413,7 +420,7 @@ class GuardList:
         return guard.number
 
     def make_documents(
-        self, rows: list[GridRow], entries: list[EntryDocument], has_every_guard: bool, lines: SourceLines | None
+        self, rows: list[GridRow], entries: list[EntryDocument], lines: SourceLines | None
     ) -> list[GuardDocument]:
         """The documents of all guards. `lines` reads the user's code; None leaves it out."""
         names = [guard.name for guard in self._guards.values()]
@@ -421,7 +428,7 @@ class GuardList:
             {
                 **guard.describe(lines),
                 **_collect_values(guard, rows, entries),
-                **_find_company(guard.number, rows, names, has_every_guard),
+                **_find_company(guard.number, rows, names),
                 "recompiles": sum(guard.number in row.actual or row.document["guard"] == guard.number for row in rows),
                 # The seconds of the recompiles that this guard was the reason for.
                 "lost_s": sum_known(row.document["lost_s"] for row in rows if row.document["guard"] == guard.number),
@@ -526,33 +533,21 @@ class _ValueList:
         return self._numbers[label]
 
 
-def _find_company(number: int, rows: Iterable[GridRow], names: Sequence[str], has_every_guard: bool) -> Company:
+def _find_company(number: int, rows: Iterable[GridRow], names: Sequence[str]) -> Company:
     """Which guards failed with this one, and what fixing this one alone would have prevented.
 
     `alone` counts the recompiles at which this was the only failing guard of some entry.
     """
     failed = [row for row in rows if number in row.actual]
     beside: Counter[int] = Counter(guard for row in failed for guard in row.actual if guard != number)
-    smallest = [_find_smallest_company(number, row, has_every_guard) for row in failed]
+    # The fewest other guards that failed together with it in an entry; None if no entry shows it.
+    companies = ([frozenset(found - {number}) for found in row.companies if number in found] for row in failed)
+    smallest = [min(found, key=lambda others: (len(others), sorted(others)), default=None) for found in companies]
     alone = sum(others == frozenset() for others in smallest)
     counts = Counter(others for others in smallest if others)
     usual = min(counts, key=lambda others: (-counts[others], len(others), sorted(others)), default=frozenset())
     verdict = _judge(alone, len(failed), [names[guard] for guard in sorted(usual)])
     return {"with": list(beside.most_common()), "alone": alone, "verdict": verdict}
-
-
-def _find_smallest_company(number: int, row: GridRow, has_every_guard: bool) -> frozenset[int] | None:
-    """The fewest other guards that failed together with this one in an entry; None if no entry shows it.
-
-    Only the closest entry shows it if the failing guards of the others were not all recorded.
-    """
-    closest = row.document["closest"]
-    companies = [
-        frozenset(f.guard for f in found if f.guard != number)
-        for entry, found in row.document["cells"]
-        if any(f.guard == number for f in found) and (has_every_guard or entry == closest)
-    ]
-    return min(companies, key=lambda others: (len(others), sorted(others)), default=None)
 
 
 def _judge(alone: int, failed: int, others: Sequence[str]) -> str | None:
