@@ -9,12 +9,13 @@ from pathlib import Path
 from compilediag.errors import CompilediagError
 from compilediag.system.files import SKILL, check_output, write_file
 
+from .command_parser import Command
 from .output import print_written
 
 TEXT = Path(__file__).parents[1] / "skill.md"
 
 
-class McpCommand:
+class McpCommand(Command):
     """Answer a coding assistant's questions about sessions, over the Model Context Protocol.
 
     The assistant starts this command itself and talks to it over standard input and output. It needs the official SDK:
@@ -25,8 +26,6 @@ class McpCommand:
       compilediag mcp run.cdiag
       compilediag mcp run.cdiag --redact        source code, values and paths stay here
     """
-
-    name = "mcp"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", nargs="?", help="a session, a folder of them, or logs")
@@ -47,7 +46,7 @@ class McpCommand:
         return 0
 
 
-class SkillCommand:
+class SkillCommand(Command):
     """Print instructions for coding assistants, or install them where an assistant reads them.
 
     They say how to run a program, read its findings, apply a patch, prove it, keep it in CI, and when to stop. PATH is
@@ -56,8 +55,6 @@ class SkillCommand:
       compilediag skill --install .claude/skills/compilediag
       compilediag skill >> AGENTS.md
     """
-
-    name = "skill"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--install", metavar="PATH", help="write them to this file, or as SKILL.md to this folder")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import argparse
 import inspect
 import re
 import textwrap
-from typing import Protocol
 
 from compilediag.system.arguments import SuggestingParser
 
@@ -14,17 +14,22 @@ from compilediag.system.arguments import SuggestingParser
 _IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
 
 
-class Command(Protocol):
-    """A subcommand. Its docstring is its help; the first line is its entry in the list of commands."""
+class Command(abc.ABC):
+    """A subcommand: `PlanCommand` is `compilediag plan`. Its docstring is its help; the first line is its entry in the
+    list of commands.
+    """
 
-    name: str
+    @property
+    def name(self) -> str:
+        return type(self).__name__.removesuffix("Command").lower()
 
+    @abc.abstractmethod
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
 
+    @abc.abstractmethod
     def run(self, args: argparse.Namespace) -> int:
         """Run the command; return its exit code. CompilediagError for what the user has to change."""
-        ...
 
 
 def add_command(parsers: argparse._SubParsersAction[SuggestingParser], command: Command) -> None:

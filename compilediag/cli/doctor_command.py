@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .command_parser import Command
 from .output import add_json_argument, print_document
 
 #: What compilediag records with each torch, as listed in docs/torch_versions.md. `docs/make_torch_versions.py --run`
@@ -35,13 +36,11 @@ OPTIONAL = (
 )
 
 
-class DoctorCommand:
+class DoctorCommand(Command):
     """Report whether compilediag works here, what is missing, and how to install that.
 
     Exit code 0 if recording works, 1 if it does not.
     """
-
-    name = "doctor"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--verbose", action="store_true", help="also list versions, sources and features")

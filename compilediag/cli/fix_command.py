@@ -15,6 +15,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.logs.inputs import InputKind, check_input
 from compilediag.system.files import write_file
 
+from .command_parser import Command
 from .output import add_json_argument, print_document, print_text
 from .try_command import PROCESS, drop_dashes, open_runner, read_count, read_seconds
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _TORCHRUN, _RUN, _MODULE = "torchrun", "torch.distributed.run", ("-m", "--module")
 
 
-class FixCommand:
+class FixCommand(Command):
     """Search for the smallest change of a script that removes its recompiles, and prove it.
 
     The script runs in fresh processes with empty compile caches: unchanged, then with one change after the other. A
@@ -41,8 +42,6 @@ class FixCommand:
     The exit code is 0 if a change is proven and what is left is needed, or if there is nothing to fix; 1 if something
     is left that could be avoided, 2 if nothing was proven, and 3 if the script cannot be tried.
     """
-
-    name = "fix"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--write", action="store_true", help="apply the proven patch to your files")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 from compilediag.json_document import JsonDocument
 
+from .command_parser import Command
 from .output import print_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 
 
-class LiveCommand:
+class LiveCommand(Command):
     """Follow a running job: what each process compiles, for how long, and the plan so far.
 
     SESSION is the file that a job records to, or the folder that its ranks record to. The screen shows for each process
@@ -40,8 +41,6 @@ class LiveCommand:
       compilediag live ranks/ --wait
       compilediag live ranks/ --plain > live.log
     """
-
-    name = "live"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of ranks")

@@ -15,6 +15,7 @@ from compilediag.logs.inputs import check_session_output
 from compilediag.system.child_processes import record_children
 from compilediag.system.program import announce_program
 
+from .command_parser import Command
 from .output import (
     FINDINGS,
     add_json_argument,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _endings: list[type[BaseException]] = []
 
 
-class RunCommand:
+class RunCommand(Command):
     """Run a script, record what torch.compile does, and print a summary.
 
     The script runs as with `python SCRIPT ARGS...`: its output, its exit code and its exceptions are unchanged. When it
@@ -41,8 +42,6 @@ class RunCommand:
     and where the session is. Without --save, it is kept for `compilediag last`, with those of the 19 runs before, also
     if the process is killed.
     """
-
-    name = "run"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--report", metavar="PATH", help="write one offline HTML file at the end")

@@ -38,7 +38,7 @@ ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
 FORMATS = ("perfetto", "speedscope", "parquet", "csv", "markdown", "sarif")
 
 
-class PlanCommand:
+class PlanCommand(Command):
     """Print the changes that save the most compile seconds, and what each of them saves.
 
     Examples:
@@ -50,8 +50,6 @@ class PlanCommand:
 
     Exit code 1 if --patch is given and your files were changed since the recording, or the plan has no code.
     """
-
-    name = "plan"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
@@ -90,7 +88,7 @@ class PlanCommand:
         return 0
 
 
-class FindingsCommand:
+class FindingsCommand(Command):
     """Print what cost compile time, why, and what to change, most important first; with --json for other programs.
 
     The JSON is a document of the schema compilediag.findings/1, and nothing else is on the standard output. Examples:
@@ -99,8 +97,6 @@ class FindingsCommand:
       compilediag findings run.cdiag --json | jq .verdict
       compilediag findings run.cdiag --json --budget 20000
     """
-
-    name = "findings"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
@@ -121,7 +117,7 @@ class FindingsCommand:
         return 0
 
 
-class ReportCommand:
+class ReportCommand(Command):
     """Write a saved session as one offline HTML file.
 
     The file contains everything it shows and loads nothing from the network. Examples:
@@ -129,8 +125,6 @@ class ReportCommand:
       compilediag report run.cdiag                  run.html, in the current folder
       compilediag report ranks/ -o job.html
     """
-
-    name = "report"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of them")
@@ -144,14 +138,12 @@ class ReportCommand:
         return print_written(cd.load(args.session).report(output, redact=args.redact))
 
 
-class RanksCommand:
+class RanksCommand(Command):
     """Show where the ranks of a distributed job first diverge, and which are slow.
 
     SESSION is a session file (.cdiag), a folder of the ranks' session files, a folder that `ingest --dask` wrote, or
     TORCH_TRACE logs.
     """
-
-    name = "ranks"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help="a session, a folder of them, or logs")
@@ -170,13 +162,11 @@ class RanksCommand:
         return 0
 
 
-class DiffCommand:
+class DiffCommand(Command):
     """Compare two sessions: what is new, gone or changed.
 
     Each is a session file (.cdiag), a folder of them, a TORCH_TRACE log or a folder of logs.
     """
-
-    name = "diff"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("before", metavar="BEFORE", help="a session or logs")
@@ -195,7 +185,7 @@ class DiffCommand:
         return print_written(found.report(args.report)) if args.report else 0
 
 
-class ColdstartCommand:
+class ColdstartCommand(Command):
     """Say why a start compiled what an earlier one found in its caches: the first difference, and what it cost.
 
     Record both starts in full detail, or with TORCH_TRACE. GOOD can also be the folder of its caches, which shows only
@@ -205,8 +195,6 @@ class ColdstartCommand:
       compilediag run --save cold.cdiag serve.py    # in the one that does not
       compilediag coldstart warm.cdiag cold.cdiag
     """
-
-    name = "coldstart"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("good", metavar="GOOD", help="a session or logs; or a folder of Inductor's caches")
@@ -228,7 +216,7 @@ class ColdstartCommand:
         return 0
 
 
-class ExportCommand:
+class ExportCommand(Command):
     """Write a session for other tools: a timeline, a profile of tracing, tables, Markdown for an issue, SARIF.
 
     perfetto:   one JSON file, a timeline of compiles and phases; open it at https://ui.perfetto.dev.
@@ -247,8 +235,6 @@ class ExportCommand:
       compilediag export run.cdiag -o tables --format parquet
       compilediag export run.cdiag --format markdown | gh issue create --title "Slow compile" --body-file -
     """
-
-    name = "export"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
@@ -273,7 +259,7 @@ class ExportCommand:
         return 0
 
 
-class ExampleCommand:
+class ExampleCommand(Command):
     """Print a worked example of a finding: a small program, what compilediag prints for it, and the changes that work.
 
     Examples:
@@ -281,8 +267,6 @@ class ExampleCommand:
       compilediag example               the rules that have an example
       compilediag example size_changes
     """
-
-    name = "example"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule of a finding, such as size_changes")
@@ -303,7 +287,7 @@ class ExampleCommand:
         return 0
 
 
-class ReproCommand:
+class ReproCommand(Command):
     """Write a script of two calls with fake inputs, at the second of which the guard of a recompile fails again.
 
     The function of the script is not the program's: it only reads the same value. Without EVENT, the recompile is the
@@ -314,8 +298,6 @@ class ReproCommand:
 
     Exit code 1 if --run is given and the same guard did not fail.
     """
-
-    name = "repro"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", help=ANY_SESSION)
@@ -357,14 +339,12 @@ def _run_repro(text: str) -> bool:
     return found == [read_guard(text)]
 
 
-class IngestCommand:
+class IngestCommand(Command):
     """Read TORCH_TRACE logs into a session file.
 
     Reads logs of torch 2.4 and later, plain or compressed with gzip or zstd. If the command is interrupted, run it
     again and it continues. Exit code 1 if --strict is given and something could not be read.
     """
-
-    name = "ingest"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a folder with logs")
@@ -412,7 +392,7 @@ class IngestCommand:
         return 0
 
 
-class CheckCommand:
+class CheckCommand(Command):
     """Fail if torch.compile compiled more than allowed, and show why.
 
     PATH is a script, which is run and recorded, a session file (.cdiag), a folder of them, or TORCH_TRACE logs. As with
@@ -431,8 +411,6 @@ class CheckCommand:
     none of these, or if the warm-up never ended and --max-after-warmup is given. If the script fails, its exit code is
     returned.
     """
-
-    name = "check"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self._add_limits(parser)
@@ -580,7 +558,7 @@ ACTIONS: dict[str, Command] = {
 }
 
 
-class LastCommand:
+class LastCommand(Command):
     """Show the session of the last run, its report, plan or findings, or fix its script.
 
     `compilediag run` keeps the sessions of the last 20 runs, unless it has --save; of a run that was killed, the first
@@ -595,8 +573,6 @@ class LastCommand:
     The sessions are in compilediag/sessions in $XDG_STATE_HOME, or ~/.local/state, and readable by you only. In Python,
     `cd.last()` opens one. COMPILEDIAG_HISTORY=off keeps none.
     """
-
-    name = "last"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("-n", metavar="N", dest="number", type=int, default=1, help="the Nth last run (default: 1)")

@@ -15,6 +15,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import escape_lines, format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
+from .command_parser import Command
 from .output import add_json_argument, print_document, print_text
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 PROCESS = ("-m", "compilediag.cli.try_process")
 
 
-class TryCommand:
+class TryCommand(Command):
     """Run a script without and with its plan, and compare; or with two interpreters.
 
     The script runs in fresh processes with empty compile caches: without the plan, with it, and again. The plan is that
@@ -45,8 +46,6 @@ class TryCommand:
     The exit code is 0 if the plan holds or nothing recompiles, 1 if not, and 2 if nothing could be run. With --python,
     it is 1 if something is worse with the second interpreter.
     """
-
-    name = "try"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--plan", metavar="PATH", help="try the plan of this session file (.cdiag)")
