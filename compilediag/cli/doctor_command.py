@@ -11,6 +11,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,8 @@ class DoctorCommand(Command):
                 problem=None if available else problem,
                 python=platform.python_version(),
                 packages={package: _find_version(package) for package in PACKAGES},
-                sources=tuple(SourceProbe(*one) for one in sources),
-                missing=tuple(MissingPart(*one) for one in missing),
+                sources=tuple(starmap(SourceProbe, sources)),
+                missing=tuple(starmap(MissingPart, missing)),
             )
             print_document(document, args.budget)
             return 0 if available else 1

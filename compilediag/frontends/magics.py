@@ -287,14 +287,12 @@ class Recompiled(CompilediagError):
 
 @dataclass(frozen=True)
 class _WatchedCell:
-    """A running `%%compilewatch` cell: its session, and what the session held when the cell began."""
+    """A running `%%compilewatch` cell: its arguments, its session, and what the session held when the cell began."""
 
+    args: Namespace
     session: Session
     last_recompile: int
     totals: TotalsDict
-    report: str | None
-    is_quiet: bool
-    must_not_recompile: bool
 
 
 @magics_class
@@ -322,28 +320,23 @@ class CompileWatch(Magics):
         action = args.action or "on"
         with _raise_usage_errors():
             if action == "on":
-                self._session = self._start(args)
+                self._session = _find_running(args) or _start(args)
+                self._show_dashboard(self._session)
                 # The dashboard is enough: a result that nobody assigns would be printed below it.
                 return None if is_statement(self.shell) else self._session
             if action == "off":
                 print(_describe_stop(stop_all()))
             elif action in SUFFIXES:
-                self._write(action, args.path)
+                session = self._find_session()
+                write = session.report if action == "report" else session.save
+                _print_written(action, write(_expand_path(args.path)))
             elif action in TRIALS:
-                last, session = self._last or (None, current() or self._session)
-                self._run_trial(args, last, session)
+                self._run_trial(args, *(self._last or (None, current() or self._session)))
             else:
                 self._show(action)
         return None
 
     line.__doc__ = format_line_help()  # type: ignore[assignment]  # IPython's decorator has no type for a method
-
-    def _start(self, args: Namespace) -> Session:
-        session = _find_running(args) or start(
-            detail=args.detail or "full", calls=args.calls, my_code=args.my_code or ()
-        )
-        self._show_dashboard(session)
-        return session
 
     def _show_dashboard(self, session: Session) -> None:
         if self._has_widgets():
@@ -359,11 +352,6 @@ class CompileWatch(Magics):
         if session is None:
             raise UsageError("no session yet; start one with: %compilewatch on")
         return session
-
-    def _write(self, action: str, path: str) -> None:
-        session = self._find_session()
-        write = session.report if action == "report" else session.save
-        _print_written(action, write(_expand_path(path)))
 
     def _run_trial(self, args: Namespace, last: CellCode | None, session: Session | None) -> None:
         options = TrialOptions(frozenset(args.skip), args.fast, args.cpu)
@@ -410,14 +398,13 @@ class CompileWatch(Magics):
         show_magic_in_tracebacks(sys._getframe(1).f_code.co_filename, f"%%compilewatch {line}".rstrip())
         args = parse_cell_arguments(line)
         with _raise_usage_errors():
-            report = _expand_path(args.report) if args.report else None
-            if report:
-                check_output(report, HTML_PAGE)
+            if args.report:
+                args.report = _expand_path(args.report)
+                check_output(args.report, HTML_PAGE)
             is_nested = _find_running(args) is not None
-            session = self._session = start(detail=args.detail or "full", calls=args.calls, my_code=args.my_code or ())
+            session = self._session = _start(args)
         last = max((row.event_id or 0 for row in session.data.rows(Recompile)), default=0)
-        totals = compute_totals(session.data)
-        self._cells.append(_WatchedCell(session, last, totals, report, args.quiet, args.fail_on_recompile))
+        self._cells.append(_WatchedCell(args, session, last, compute_totals(session.data)))
         if not (is_nested or args.quiet):
             self._show_dashboard(session)
 
@@ -433,18 +420,17 @@ class CompileWatch(Magics):
         stop()
         # IPython drops empty lines before the first one.
         if raw_cell.lstrip().startswith("%%compilewatch"):
-            number = result.execution_count or self.shell.execution_count
-            watched = CellCode(raw_cell, number)
+            watched = CellCode(raw_cell, result.execution_count or self.shell.execution_count)
             self._last = watched, cell.session
             self._watched[cell.session.data.path] = watched
-        if not cell.is_quiet:
+        if not cell.args.quiet:
             print(_summarize_cell(cell))
-        if cell.report:
+        if cell.args.report:
             with self._fail_cell_on_error(result):
-                written = cell.session.report(cell.report)
-                if not cell.is_quiet:
+                written = cell.session.report(cell.args.report)
+                if not cell.args.quiet:
                     _print_written("report", written)
-        if cell.must_not_recompile and result.success:
+        if cell.args.fail_on_recompile and result.success:
             with self._fail_cell_on_error(result):
                 _check_recompiles(cell)
 
@@ -520,6 +506,10 @@ def _find_running(args: Namespace) -> Session | None:
             "stop it with: %compilewatch off"
         )
     return session
+
+
+def _start(args: Namespace) -> Session:
+    return start(detail=args.detail or "full", calls=args.calls, my_code=args.my_code or ())
 
 
 def _expand_path(text: str) -> str:
