@@ -77,7 +77,7 @@ def _prepare(job: dict[str, Any], files: Files) -> Callable[[RunResult], None]:
     shell.input_transformers_cleanup.append(hide_magic)
     magics: dict[str, dict[str, Callable[..., Any]]] = shell.magics_manager.magics
     magics["line"]["compilewatch"] = functools.partial(_run_magic, shell)
-    magics["cell"].update(dict.fromkeys(_SHELLS, _do_nothing))
+    magics["cell"].update(dict.fromkeys(_SHELLS, lambda *_: None))
     assert shell.extension_manager is not None
     shell.extension_manager.loaded.add("compilediag")
     builtins.input = getpass.getpass = _refuse_input
@@ -90,10 +90,6 @@ def _run_magic(shell: InteractiveShell, line: str) -> Session | None:
     """The recording runs already, and has to run to the end of the process."""
     is_on = line.partition(" ")[0] in ("", "on")
     return current() if is_on and not is_statement(shell) else None
-
-
-def _do_nothing(*_: object) -> None:
-    pass
 
 
 def _refuse_input(*_: object, **__: object) -> NoReturn:

@@ -16,7 +16,7 @@ from ..document import to_text, wrap
 from ..errors import CompilediagError
 from ..events import Recompile
 from ..fix.report import describe_fix, format_attempt, to_outcome
-from ..fix.search import Attempt, FixResult, Search, SearchLimits
+from ..fix.search import FixResult, Search, SearchLimits
 from ..formatting import format_bytes, format_names
 from ..json_document import to_plain
 from ..session import Session
@@ -159,12 +159,9 @@ def fix_cells(program: CellProgram, session: Session | None) -> str:
 
 def search_cells(program: CellProgram, runner: ProcessRunner, report: Callable[[str], None]) -> FixResult:
     """Search for a change of the cells; `report` gets a line for each run that has ended."""
-
-    def report_run(result: FixResult, attempt: Attempt | None) -> None:
-        report(format_attempt(result, attempt))
-
     limits = SearchLimits(with_proof=not program.options.is_fast)
-    return Search(runner, program.make_job(), limits, report_run).run()
+    job = program.make_job()
+    return Search(runner, job, limits, lambda result, attempt: report(format_attempt(result, attempt))).run()
 
 
 def store_search(session: Session | None, result: FixResult, notes: Sequence[str]) -> None:

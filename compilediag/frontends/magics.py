@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib.util
 import os
 import re
@@ -72,16 +73,13 @@ class _MagicParser(SuggestingParser):
     """A parser that raises UsageError, which IPython shows in one line."""
 
     def __init__(self, prog: str):
-        super().__init__(prog=prog, add_help=False, formatter_class=_format_wide)
+        wide = functools.partial(argparse.HelpFormatter, max_help_position=32, width=_WIDTH)
+        super().__init__(prog=prog, add_help=False, formatter_class=wide)
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of ending the process."""
         raise UsageError(f"{self.prog}: {message}")
-
-
-def _format_wide(prog: str) -> argparse.HelpFormatter:
-    return argparse.HelpFormatter(prog, max_help_position=32, width=_WIDTH)
 
 
 def _add_watch_options(parser: argparse.ArgumentParser) -> None:

@@ -116,7 +116,9 @@ class Measuring:
         names = self._find_fingerprints() if unnamed else {}
         with self._lock:
             for metric, row, labels, rank in unnamed:
-                found = names.get(row.compile_key or "") or _name_incident(row)
+                found = names.get(row.compile_key or "", "")
+                if not found and not isinstance(row, Recompile):
+                    found = make_incident_fingerprint(row)
                 self._add(metric, getattr(row, "count", 1), (*labels, found, rank))
             return {metric: dict(values) for metric, values in self._values.items()}
 
@@ -165,7 +167,3 @@ class Measuring:
         if len(self._functions) < MAX_FUNCTIONS:
             self._functions.add(name)
         return name if name in self._functions else OTHER
-
-
-def _name_incident(row: Incident | Recompile) -> str:
-    return "" if isinstance(row, Recompile) else make_incident_fingerprint(row)

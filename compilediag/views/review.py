@@ -81,18 +81,15 @@ def _annotate(level: str, finding: Finding, root: Path) -> str:
 
 def _write_command(name: str, message: str, **properties: str | int | None) -> str:
     """A workflow command, which is one line. The order of the properties is kept."""
-    given = [f"{key}={_escape_property(str(value))}" for key, value in properties.items() if value is not None]
-    return f"::{name} {','.join(given)}::{_escape_message(message)}"
+    given = {key: _escape_message(str(value)) for key, value in properties.items() if value is not None}
+    escaped = [f"{key}={value.replace(':', '%3A').replace(',', '%2C')}" for key, value in given.items()]
+    return f"::{name} {','.join(escaped)}::{_escape_message(message)}"
 
 
 def _escape_message(text: str) -> str:
     """Escape what ends a command; what only a terminal would obey becomes an escape of Python."""
     clean = escape_controls(text, keep="\n\r\t")
     return clean.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def write_step_summary(head: str, broken: Sequence[Broken], fixed: str | None, plan: str) -> str:

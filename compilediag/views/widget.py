@@ -139,10 +139,6 @@ def _needs_view() -> bool:
 STORED_TEXTS = 1_000_000
 
 
-def _serialize_snapshot(_value: object, widget: DashboardWidget) -> str:
-    return dumps(widget.pump.make_snapshot(widget.text_budget))
-
-
 class DashboardWidget(anywidget.AnyWidget):
     """Shows a view model and keeps it up to date while the session is recorded.
 
@@ -153,7 +149,9 @@ class DashboardWidget(anywidget.AnyWidget):
     _css = esm.join_styles()
 
     #: Everything so far. It is made anew whenever a page asks for the widget's state, so a reloaded page is complete.
-    snapshot = traitlets.Any().tag(sync=True, to_json=_serialize_snapshot)
+    snapshot = traitlets.Any().tag(
+        sync=True, to_json=lambda _, widget: dumps(widget.pump.make_snapshot(widget.text_budget))
+    )
     #: The page that a view opens with.
     page = traitlets.Enum(("dashboard", "plan", "explorer"), default_value="dashboard").tag(sync=True)
     #: Event ids; the explorer opens at the guard behind the first that it knows.
