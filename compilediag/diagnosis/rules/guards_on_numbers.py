@@ -26,8 +26,7 @@ from ...events import Recompile
 from ...formatting import format_change, format_names, is_module_wrapper, is_resumed
 from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
-from ..causes.static_choices import StaticChoice
-from ..causes.value_facts import find_uses
+from ..causes.value_facts import StaticChoice, find_uses
 from ..change import CodeChange, Settings, find_listed, fix_code
 from ..evidence import get_place, group_by
 from ..rule import (
