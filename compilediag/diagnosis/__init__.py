@@ -17,6 +17,7 @@ from .rule import Rule
 from .rules.autotune import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, find_guard_costs, list_entries, sum_calls
 from .rules.caches import explain_miss, find_cache_problems
+from .rules.costs import find_unrolled_loops
 from .rules.coverage import FEEDS, explain_gaps, find_gaps, find_missing_data, map_collected
 from .rules.cudagraphs import find_cudagraph_problems
 from .rules.export import find_export_problems
@@ -25,7 +26,6 @@ from .rules.graph_breaks import find_graph_breaks
 from .rules.ranks import find_rank_problems
 from .rules.recompiles import find_limits, find_recompiles
 from .rules.refused_calls import find_refused_calls
-from .rules.repeated_code import find_unrolled_loops
 
 __all__ = [
     "FEEDS",

@@ -18,6 +18,7 @@ from .rules import (
     autotune,
     break_even,
     caches,
+    costs,
     coverage,
     cudagraphs,
     export,
@@ -28,7 +29,6 @@ from .rules import (
     ranks,
     recompiles,
     refused_calls,
-    repeated_code,
 )
 
 #: Subject -> its rules. Those about guards are in the order in which they are tried.
@@ -41,7 +41,7 @@ RULES_BY_SUBJECT: dict[str, tuple[Rule, ...]] = {
         *graph_breaks.RULES,
         *failures.RULES,
     ),
-    "Caches, entries and repeated code": (*break_even.RULES, *caches.RULES, *repeated_code.RULES),
+    "Caches, entries and repeated code": (*break_even.RULES, *caches.RULES, *costs.RULES),
     "Autotuning and CUDA graphs": (*autotune.RULES, *cudagraphs.RULES),
     "Exports, ranks and data that was not collected": (*export.RULES, *ranks.RULES, *coverage.RULES),
 }

@@ -111,9 +111,10 @@ class TuningRun:
         return f"{format_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
 
 
-def find_tuning_runs(data: Rows) -> list[TuningRun]:
+@kept_of(AutotuneChoice)
+def find_tuning_runs(evidence: Evidence) -> list[TuningRun]:
     """The runs of a session, in the order of their events."""
-    return [summarize_run(rows) for rows in group_by_run(data)]
+    return [summarize_run(rows) for rows in group_by_run(evidence)]
 
 
 def group_by_run(data: Rows) -> list[list[AutotuneChoice]]:
