@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..events import StackFrame
 from ..formatting import cut_text
 from .call_stacks import Frame, find_torch_path
 from .guards.path import Expression, Path, Step
@@ -485,7 +486,7 @@ class Passed(NamedTuple):
     members: tuple[Step, ...] = ()
 
 
-def find_compiled_call(frames: list[Frame]) -> int | None:
+def find_compiled_call(frames: Sequence[Frame | StackFrame]) -> int | None:
     """The place of the outermost frame in which torch begins a compiled call; None if a log has left it out."""
     places = [at for at, frame in enumerate(frames) if frame.file and _EVAL_FRAME.search(frame.file)]
     certain = [at for at in places if frames[at].function in _COMPILED]

@@ -29,6 +29,7 @@ from ..events import (
 from ..formatting import format_change, format_first_line, format_function, format_line, format_op, format_seconds
 from .evidence import Evidence, find_first, group_by, kept, kept_after, kept_of, sum_known
 from .finding import Finding, make_fingerprint, name_file
+from .rules.caches import MISSES
 from .rules.recompiles import find_recompiles
 from .rules.refused_calls import find_refused_calls
 from .variants import find_inputs
@@ -47,7 +48,6 @@ KINDS = (
     "rerecord",
     "triton_jit",
 )
-MISSES = ("miss", "guard_miss")
 _CAPTURES = {"record": "capture", "user_capture": "capture", "rerecord": "rerecord"}
 #: Recompiles of a running program whose compile is not over yet.
 MAX_PENDING = 1_000

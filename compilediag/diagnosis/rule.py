@@ -153,7 +153,7 @@ class Advice:
     explanation: str = ""
     changes: tuple[CodeChange, ...] = ()
     ceiling: str = "high"
-    what_changed: str | None = None
+    what_changed: str = ""
     is_expected: bool = False
     has_recipe: bool = False
 
@@ -184,7 +184,7 @@ def apply_case(rule: Rule, case: Case, cause: Cause) -> Advice:
         words.fill(_choose(case.why, rule.why)),
         tuple(change for way in case.ways if (change := _make_change(way, cause, words)) is not None),
         ceiling if isinstance(ceiling, str) else ceiling(cause),
-        words.fill(_choose(case.what, rule.what)) or None,
+        words.fill(_choose(case.what, rule.what)),
         case.is_expected,
     )
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..diagnosis.causes.cause import get_value_type
 from ..diagnosis.evidence import Evidence, group_by
-from ..diagnosis.rule import describe_change, format_user_line
+from ..diagnosis.rule import format_user_line
 from ..diagnosis.rules.graph_breaks import describe_remedy
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError
@@ -634,10 +634,9 @@ def _list_left(seen: Observation, state: State) -> Iterator[Left]:
         yield Left(f"no cache keeps {graphs}: autocast is entered inside", "", "", 0, False)
     for cause in seen.causes:
         advice = advise(cause.alone)
-        what = advice.what_changed or describe_change(cause)
         numbers = dict.fromkeys(sum(begin <= row.time_ns for begin in begins) for row in cause.recompiles)
         yield Left(
-            what,
+            advice.what_changed,
             cause.user_place,
             advice.suggestion,
             len(cause.recompiles),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..diagnosis.diff import CAUSES, Change, find_changes
+from ..diagnosis.rules.cudagraphs import CAPTURES
 from ..errors import CompilediagError
 from ..events import CudaGraphAction
 from ..formatting import format_line, format_names
@@ -41,7 +42,6 @@ print(json.dumps([platform.python_version(), str(version), compilediag.__path__[
 _PROBE_S = 600.0
 #: Changes of times, which differ from run to run. The table has them.
 TIMES = ("slower", "faster")
-_CAPTURES = ("record", "rerecord", "user_capture")
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _compare_outputs(sides: Sequence[Sequence[RunSummary]]) -> OutputComparison:
 
 
 def _count_captures(data: SessionData) -> int:
-    return sum(row.action in _CAPTURES for row in data.rows(CudaGraphAction))
+    return sum(row.action in CAPTURES for row in data.rows(CudaGraphAction))
 
 
 def _list_chances(interpreters: Sequence[Interpreter], sides: Sequence[Sequence[RunSummary]]) -> list[str]:

@@ -140,8 +140,7 @@ class CallSites:
     stack has the same name.
     """
 
-    def __init__(self, data: Rows):
-        evidence = Evidence.of(data)
+    def __init__(self, evidence: Evidence):
         self._own = read_own_code(evidence)
         self._stacks = evidence.stacks
         self._paths: dict[str, tuple[tuple[StackFrame, ...], int | None]] = {}
@@ -192,7 +191,7 @@ class CallSites:
 
     def _find_place(self, path: Sequence[StackFrame]) -> int | None:
         """The place of the call site in a stack."""
-        compiled = find_compiled_call([_as_frame(row) for row in path])
+        compiled = find_compiled_call(path)
         outside = _drop_resumed(path) if compiled is None else range(compiled)
         own = [at for at in outside if self._own.is_own(path[at].file, path[at].function, path[at].code)]
         named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
@@ -286,13 +285,13 @@ def find_call_fields(data: Rows, rows: Iterable[Compile | GraphBreak | RefusedCa
     return make_call_fields(find_first(sites.find(row.compile_key) for row in rows))
 
 
-def read_own_code(data: Rows) -> OwnCode:
+@kept
+def read_own_code(evidence: Evidence) -> OwnCode:
     """Which files are the user's own: what the session names, else all that are not torch's, Python's or an installed
     package's.
     """
-    meta = getattr(data, "meta", None)
-    meta = meta if isinstance(meta, dict) else {}
-    return OwnCode(_list_texts(meta.get("my_code")), _list_texts(meta.get("library_folders")))
+    named, libraries = (evidence.meta.get(name) for name in ("my_code", "library_folders"))
+    return OwnCode(_list_texts(named), _list_texts(libraries))
 
 
 def _fail(reason: str) -> NamedValue:

@@ -25,7 +25,6 @@ T = TypeVar("T")
 MODES = ("global_state", "default_device", "mode_stack")
 #: The sizes that torch always compiles on their own.
 ZERO_ONE = frozenset({"0", "1"})
-INTEGER = re.compile(r"-?\d{1,18}")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WHOLE = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)

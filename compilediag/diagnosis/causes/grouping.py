@@ -26,7 +26,6 @@ from ..source_edits import parse_code
 from .call_sites import SizeAt, find_call_sites, merge_names
 from .cause import (
     EVALUATED,
-    INTEGER,
     MODES,
     NUMBER,
     ZERO_ONE,
@@ -46,7 +45,7 @@ from .root_changes import (
     list_closest_failures,
     list_failures,
 )
-from .value_facts import find_optional_stacks, index_facts, merge_facts
+from .value_facts import find_optional_stacks, index_facts, merge_facts, read_integers
 
 #: Guards on the object itself: that two objects look the same does not make them one cause.
 _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
@@ -204,8 +203,7 @@ def _list_sizes(
 
 def _can_be_dynamic(failure: GuardFailure) -> bool:
     """True for a size, and for an integer that was another integer."""
-    numbers = (failure.expected or "", failure.actual or "")
-    return failure.guard_kind in _SIZES or (failure.guard_kind == "value" and all(map(INTEGER.fullmatch, numbers)))
+    return failure.guard_kind in _SIZES or (failure.guard_kind == "value" and read_integers(failure) is not None)
 
 
 def _is_specialized(failure: GuardFailure, source: str) -> bool:

@@ -27,7 +27,8 @@ from ...formatting import format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
-from .cause import INTEGER, get_family, get_kind, get_moment
+from .cause import get_family, get_kind, get_moment
+from .value_facts import read_integers
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
 _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
@@ -81,10 +82,7 @@ class GuardChange:
 
     @property
     def numbers(self) -> tuple[int, int] | None:
-        pair = self.row.expected or "", self.row.actual or ""
-        if self.key.family not in ("tensor_size", "value") or not all(map(INTEGER.fullmatch, pair)):
-            return None
-        return int(pair[0]), int(pair[1])
+        return read_integers(self.row) if self.key.family in ("tensor_size", "value") else None
 
     @property
     def is_size(self) -> bool:
@@ -205,10 +203,8 @@ def _follows_sizes(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
 
 def _get_ratio(change: GuardChange) -> Fraction | None:
     """How many times as large it is; None if it is not a number, or was 0."""
-    pair = change.row.expected or "", change.row.actual or ""
-    if not all(map(INTEGER.fullmatch, pair)) or int(pair[0]) == 0:
-        return None
-    return Fraction(int(pair[1]), int(pair[0]))
+    pair = read_integers(change.row)
+    return Fraction(pair[1], pair[0]) if pair is not None and pair[0] else None
 
 
 def _follows(change: GuardChange, other: GuardChange) -> bool:

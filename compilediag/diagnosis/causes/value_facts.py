@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from ...decode.call_stacks import Frame, is_torch_file
+from ...decode.call_stacks import is_torch_file
 from ...decode.calls import find_compiled_call, get_name
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, StackFrame, SymbolicShape
@@ -31,7 +31,7 @@ _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
-_INTEGER = re.compile(r"-?\d{1,18}")
+INTEGER = re.compile(r"-?\d{1,18}")
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,40})?")
 #: Frames that run the function of a thread, and those that begin it.
 _RUNS_THREAD = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)\.py$")
@@ -242,7 +242,7 @@ class FactIndex:
             yield from self._keys.get(place, ())
 
     def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
-        if not _INTEGER.fullmatch(recompile.expected or ""):
+        if not INTEGER.fullmatch(recompile.expected or ""):
             return None
         before = {**self._list_values_before(recompile), source: int(recompile.expected or "")}
         for row in self._list_shapes(recompile):
@@ -261,7 +261,7 @@ class FactIndex:
         values = {name: row.value for row in created for name in _get_sources(row).values()}
         for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
             values[name_any_instance(failure.guard_source or "")] = failure.expected
-        return {name: int(value) for name, value in values.items() if value and _INTEGER.fullmatch(value)}
+        return {name: int(value) for name, value in values.items() if value and INTEGER.fullmatch(value)}
 
     def _list_shapes(self, row: Recompile | Compile) -> Sequence[SymbolicShape]:
         """The records of symbolic shapes of a compile."""
@@ -303,10 +303,16 @@ def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[Path]:
         path, pair = Path.of(row.guard_source or ""), (row.expected or "", row.actual or "")
         if {"None", "NoneType"} & {*pair} or row.guard_kind in ("hasattr", "dict_keys"):
             found.add(path)
-        elif row.guard_kind == "length" and all(map(_INTEGER.fullmatch, pair)):
-            first, last = sorted(map(int, pair))
+        elif row.guard_kind == "length" and (lengths := read_integers(row)) is not None:
+            first, last = sorted(lengths)
             found.update(path.subject.then("item", at) for at in range(first, min(last, first + _MAX_ITEMS)))
     return found - {Path("")}
+
+
+def read_integers(row: GuardFailure | Recompile) -> tuple[int, int] | None:
+    """The integer that an entry needs and the one that came; None for anything else."""
+    pair = row.expected or "", row.actual or ""
+    return (int(pair[0]), int(pair[1])) if all(map(INTEGER.fullmatch, pair)) else None
 
 
 def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
@@ -487,7 +493,7 @@ class StaticChoices:
         return self._found[stack]
 
     def _choose(self, path: Sequence[StackFrame]) -> Iterator[StaticChoice]:
-        compiled = find_compiled_call([Frame(row.file, row.line, row.function) for row in path])
+        compiled = find_compiled_call(path)
         at = len(path) - 1 if compiled is None else compiled + 1
         function = next((row for row in path[at:] if not is_torch_file(row.file or "")), next(iter(path[at:]), None))
         caller = next((row for row in reversed(path[:at]) if not is_torch_file(row.file or "")), None)

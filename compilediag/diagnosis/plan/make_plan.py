@@ -18,7 +18,7 @@ from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit, merge_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
 from ..finding import Finding
-from ..rule import Advice, describe_change, format_user_line, get_name
+from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
@@ -385,7 +385,7 @@ def _make_steps(
                 settings=change.settings,
                 edits=tuple(edit for edit in (_drop_repeated(edit, written) for edit in change.edits) if edit.new),
                 alternatives=(*candidate.changes[1:], *(spec.change for spec in specs if number in spec.steps)),
-                causes=tuple(_describe(cause, advice) for cause, advice in candidate.advised),
+                causes=tuple(advice.what_changed for advice in candidate.advice),
                 title=title,
                 title_values=title_values,
                 origin=origin,
@@ -420,15 +420,11 @@ def _sum_saved(evidence: Evidence, saved: Sequence[Recompile]) -> float:
     return max(0.0, seconds)
 
 
-def _describe(cause: Cause, advice: Advice) -> str:
-    return advice.what_changed or describe_change(cause)
-
-
 def describe_what(candidate: Candidate) -> str:
     """What varies: `ids.shape[0] was 4, then 6`; sizes of one tensor as shapes."""
     if candidate.shapes:
         return f"{_get_expression(candidate)} {format_change(candidate.shapes)}"
-    return "; ".join(list_unique(_describe(cause, advice) for cause, advice in candidate.advised))
+    return "; ".join(list_unique(advice.what_changed for advice in candidate.advice))
 
 
 def write_title(candidate: Candidate) -> tuple[str, tuple[str, ...]]:

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...decode.call_stacks import Frame, OwnCode, is_torch_file
+from ...decode.call_stacks import OwnCode, is_torch_file
 from ...decode.calls import find_compiled_call
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import Path, Step, format_expression, parse_path
 from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from ...formatting import format_names, format_place
 from ..causes.call_sites import read_own_code
-from ..causes.cause import INTEGER, Cause
-from ..causes.value_facts import find_optional_stacks, find_uses
+from ..causes.cause import Cause
+from ..causes.value_facts import INTEGER, find_optional_stacks, find_uses, read_integers
 from ..change import CodeChange, Edit
 from ..evidence import Evidence, Place, get_place, group_by, kept
 from ..source_edits import SPEC_MODULE, SPEC_NAMES, get_new_option, is_known_code, parse_code
@@ -147,7 +147,7 @@ def find_spec_evidence(evidence: Evidence) -> list[SpecEvidence]:
 def _list_inside(stack: list[StackFrame]) -> list[StackFrame]:
     """The frames of a stack, given innermost first, inside of the outermost compiled call; none if it has none."""
     path = stack[::-1]
-    compiled = find_compiled_call([Frame(row.file, row.line, row.function) for row in path])
+    compiled = find_compiled_call(path)
     return [] if compiled is None else path[compiled + 1 :]
 
 
@@ -188,14 +188,9 @@ def _find_varying(
 def _list_failed(failures: Iterable[GuardFailure]) -> Iterator[Slot]:
     """The sizes and integers of arguments that guards compared with another value."""
     for row in failures:
-        is_number = row.guard_kind == "value" and _are_integers(row.expected, row.actual)
-        if row.guard_kind == "tensor_size" or is_number:
+        if row.guard_kind == "tensor_size" or (row.guard_kind == "value" and read_integers(row) is not None):
             name = find_torch_source(row.guard_source or "", row.guard)
             yield _make_slot(name, Path.of(row.guard_source or "").dim)
-
-
-def _are_integers(*values: str | None) -> bool:
-    return all(INTEGER.fullmatch(value or "") for value in values)
 
 
 def _make_slot(name: str | None, dim: int | None) -> Slot:
@@ -209,7 +204,7 @@ def _list_symbols(shapes: Iterable[SymbolicShape]) -> dict[str, Slot]:
     """Symbol -> what it stands for, of one compile."""
     found = {}
     for row in shapes:
-        if row.action == "created" and row.symbol and _are_integers(row.value):
+        if row.action == "created" and row.symbol and INTEGER.fullmatch(row.value or ""):
             path = parse_path(row.source or "")
             if path is None or path.tensor_property not in (None, "size"):
                 raise CannotSpecify(row.source)

@@ -62,7 +62,7 @@ def advise(cause: Cause) -> Advice:
         advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     else:
         advice = _add_thread(_add_graph_break(_undo_static(advice, cause), cause), cause)
-    return add_recipe(advice, cause)
+    return replace(_add_recipe(advice, cause), what_changed=advice.what_changed or describe_change(cause))
 
 
 def _undo_static(advice: Advice, cause: Cause) -> Advice:
@@ -126,7 +126,7 @@ def _add_thread(advice: Advice, cause: Cause) -> Advice:
     return replace(advice, explanation=f"{text} {advice.explanation}")
 
 
-def add_recipe(advice: Advice, cause: Cause) -> Advice:
+def _add_recipe(advice: Advice, cause: Cause) -> Advice:
     """The advice with what the library offers (`recipes`), if that applies to its cause.
 
     What a program can change comes first, so that a plan can be applied. Advice that only a person can follow is
@@ -216,7 +216,6 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
 
 def _make_finding(cause: Cause, advice: Advice) -> Finding:
     """The finding of a cause: what it cost and what changed, then what to do."""
-    fields = describe_cause(cause, advice)
     if cause.is_first:
         cost = f", {format_lost(cause.seconds, sum(is_timed(row.lost_s) for row in cause.caused), cause.count)}"
     else:
@@ -224,7 +223,7 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
     return Finding(
         rule=advice.rule.id,
         severity=get_severity(cause.seconds, cause.count, advice.ceiling),
-        title=f"{cause.place_text} recompiled {format_times(cause.count)}{cost}: {fields['what_changed']}",
+        title=f"{cause.place_text} recompiled {format_times(cause.count)}{cost}: {advice.what_changed}",
         seconds_lost=cause.seconds,
         suggestion=advice.suggestion + _describe_others(cause),
         cost=advice.rule.cost,
@@ -233,7 +232,7 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
         count=cause.count if cause.is_first else 0,
         seconds_at_stake=cause.seconds_at_stake,
         steps=list_steps(cause.caused),
-        **fields,
+        **describe_cause(cause, advice),
     )
 
 
@@ -249,7 +248,7 @@ def describe_cause(cause: Cause, advice: Advice) -> dict[str, Any]:
         "source": cause.source,
         "kind": cause.kind,
         "places": cause.places,
-        "what_changed": advice.what_changed or describe_change(cause),
+        "what_changed": advice.what_changed,
     }
 
 

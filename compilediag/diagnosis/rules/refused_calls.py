@@ -158,11 +158,10 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
     applicable = (change for change in advice.changes if change.can_be_applied)
     advice = replace(advice, changes=tuple(c for c in applicable if name != "aot_compile" or not c.edits))
     count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
-    fields = describe_cause(cause, advice)
     facts = {
         "calls": _describe_calls(name, cause.place_text, count),
         "refusal": refuser.does.format(at=set_at),
-        "what": f": {fields['what_changed']}",
+        "what": f": {advice.what_changed}",
         "action": " ".join(filter(None, (_write_action(name, advice), refuser.known_values))),
     }
     return report(
@@ -172,7 +171,7 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
         severity="high" if name in _RAISING else get_severity(0.0, count, refuser.severity),
         changes=(*advice.changes, *list_changes(refuser.known_values)),
         count=count,
-        **fields,
+        **describe_cause(cause, advice),
     )
 
 
