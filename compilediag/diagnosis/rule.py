@@ -67,11 +67,6 @@ def get_usual_ceiling(cause: Cause, repeated: str = "high") -> str:
     return "medium" if cause.seconds >= EXPENSIVE_S else "low"
 
 
-def always(_: Cause) -> bool:
-    """The condition of a rule that applies to every cause of its kinds."""
-    return True
-
-
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """What a rule says in one situation.
@@ -86,7 +81,7 @@ class Case:
     The texts, those in `ways` included, can name facts about the cause in braces: `{name}`, and the other `WORDS`.
     """
 
-    when: Callable[[Cause], bool] = always
+    when: Callable[[Cause], bool] = lambda cause: True
     action: str | tuple[str, ...] = ""
     why: str | None = None
     ways: tuple[Way, ...] = ()
@@ -181,16 +176,12 @@ def apply_case(rule: Rule, case: Case, cause: Cause) -> Advice:
     return Advice(
         rule,
         words.fill(*([case.action] if isinstance(case.action, str) else case.action)),
-        words.fill(_choose(case.why, rule.why)),
+        words.fill((rule.why if case.why is None else case.why) or ""),
         tuple(change for way in case.ways if (change := _make_change(way, cause, words)) is not None),
         ceiling if isinstance(ceiling, str) else ceiling(cause),
-        words.fill(_choose(case.what, rule.what)),
+        words.fill((rule.what if case.what is None else case.what) or ""),
         case.is_expected,
     )
-
-
-def _choose(of_case: str | None, of_rule: str | None) -> str:
-    return (of_rule if of_case is None else of_case) or ""
 
 
 def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
@@ -283,13 +274,8 @@ WORDS: Mapping[str, Callable[[Cause], str]] = {
 
 def list_changes(*ways: Settings | CodeChange | str | None) -> tuple[CodeChange, ...]:
     """The ways to follow an advice: settings, changes of the code, or a text for what no program can change."""
-    return tuple(_convert(way) for way in ways if way)
-
-
-def _convert(way: Settings | CodeChange | str) -> CodeChange:
-    if isinstance(way, CodeChange):
-        return way
-    return CodeChange(text=way) if isinstance(way, str) else CodeChange(settings=way)
+    changes = (CodeChange(text=way) if isinstance(way, str) else way for way in ways if way)
+    return tuple(way if isinstance(way, CodeChange) else CodeChange(settings=way) for way in changes)
 
 
 def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = None, **fields: Any) -> Finding:

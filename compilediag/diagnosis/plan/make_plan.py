@@ -23,7 +23,7 @@ from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
 from ..rules.recompiles import advise, find_recompiles, find_side_effects
-from .plan import Plan, PlanStep, UnresolvedCause, is_outdated, read_outcome, read_search
+from .plan import Outcome, Plan, PlanStep, SearchOutcome, UnresolvedCause, is_outdated, read_stored
 from .specs import DynamicSpec, find_specs
 
 #: In place of a cause: nothing saves the recompile.
@@ -570,7 +570,7 @@ def make_plan(evidence: Evidence) -> Plan:
     block = merge_settings([step.settings for step in steps])
     is_collected = "recompiles" not in find_gaps(evidence)
     meta = {} if is_outdated(evidence.meta, len(recompiles)) else evidence.meta
-    outcome, searched = read_outcome(meta), read_search(meta)
+    outcome, searched = read_stored(Outcome, meta), read_stored(SearchOutcome, meta)
     return Plan(
         steps=steps,
         recompiles=len(recompiles),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...document import WIDTH, Block, Code, CodeBlock, Items, Para, Place, Section, to_html, to_text
 from ...errors import CompilediagError
@@ -643,6 +643,9 @@ class Measured:
     wall_seconds_after: float | None = None
 
 
+M = TypeVar("M", bound=Measured)
+
+
 @dataclass(frozen=True)
 class Outcome(Measured):
     """What trying a plan showed.
@@ -690,12 +693,6 @@ class Outcome(Measured):
         return escape_controls(f"{text}. {self.note[:1].upper()}{self.note[1:]}." if self.note else f"{text}.")
 
 
-def read_outcome(meta: Mapping[str, Any]) -> Outcome | None:
-    """The outcome that is stored in a session's meta; None if no plan was tried."""
-    found = meta.get(META_KEY)
-    return read_plain(Outcome, found) if isinstance(found, Mapping) else None
-
-
 @dataclass(frozen=True)
 class SearchOutcome(Measured):
     """What a search for a change found, as sentences: see `compilediag.fix`.
@@ -721,7 +718,7 @@ class SearchOutcome(Measured):
         return Section(*blocks, *self.notes)
 
 
-def read_search(meta: Mapping[str, Any]) -> SearchOutcome | None:
-    """The outcome of a search that is stored in a session's meta; None without one."""
-    found = meta.get(SEARCH_KEY)
-    return read_plain(SearchOutcome, found) if isinstance(found, Mapping) else None
+def read_stored(kind: type[M], meta: Mapping[str, Any]) -> M | None:
+    """The outcome of a kind that is stored in a session's meta; None without one."""
+    found = meta.get(SEARCH_KEY if kind is SearchOutcome else META_KEY)
+    return read_plain(kind, found) if isinstance(found, Mapping) else None

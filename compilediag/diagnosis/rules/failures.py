@@ -6,6 +6,7 @@ import builtins
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import format_expression, format_source
@@ -235,12 +236,12 @@ def _advise(rows: list[Compile]) -> str:
 def _report_failure(rows: list[Compile], stacks: Stacks) -> Finding:
     timed = [row.duration_s for row in rows if is_timed(row.duration_s)]
     error = _describe_error(rows[0]) or "no reason given"
-    violation = explain_violation(rows[0].fail_type, _get_reason(rows))
-    advice = _explain_traced(stacks, rows[0]) or _advise(rows)
+    violation, fields = _explain_violation(rows[0].fail_type, _get_reason(rows))
+    advice = violation or _explain_traced(stacks, rows[0]) or _advise(rows)
     facts = {
         "lost": format_lost(sum(timed), len(timed), len(rows)),
         "error": error,
-        "advice": violation.suggestion if violation else advice,
+        "advice": advice,
     }
     return report(
         _FAILED,
@@ -248,11 +249,8 @@ def _report_failure(rows: list[Compile], stacks: Stacks) -> Finding:
         facts,
         severity="high" if len(rows) > 1 else get_severity(max(sum(timed), 1.0), 1),
         seconds_lost=float(sum(timed)),
-        changes=violation.changes if violation else (CodeChange(text=advice),),
         details=(error,),
-        user_file=violation.file if violation else None,
-        user_line=violation.line if violation else None,
-        user_code=violation.code if violation else None,
+        **(fields or {"changes": (CodeChange(text=advice),)}),
     )
 
 
@@ -270,21 +268,12 @@ _MARK_OTHER = (
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*\n\s+([^\n]+)')
 
 
-@dataclass(frozen=True)
-class ConstraintViolation:
-    """What does not allow the mark: the user's line, what it means, and the ways to change it."""
-
-    suggestion: str
-    changes: tuple[CodeChange, ...]
-    file: str | None
-    line: int | None
-    code: str | None
-
-
-def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation | None:
-    """Explain a failed compile; None if it did not fail because of a mark."""
+def _explain_violation(fail_type: str | None, reason: str) -> tuple[str, dict[str, Any]]:
+    """What does not allow a mark, with the ways to change it, and fields of the finding: these ways and the user's
+    line; "" and nothing if the compile did not fail because of a mark.
+    """
     if get_class_name(fail_type) != "ConstraintViolationError":
-        return None
+        return "", {}
     stack = reason.partition("User stack:")[2]
     frames = _FRAME.findall(stack)
     file, line, code = (frames[-1][0], int(frames[-1][1]), frames[-1][2].strip()) if frames else (None, None, None)
@@ -307,7 +296,8 @@ def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation
         text = format_line(found[1], 300) if found else f"{where} does not allow a size that is marked dynamic to vary."
         ways = ("Use torch._dynamo.maybe_mark_dynamic, which does not raise.",)
     changes = tuple(CodeChange(text=way) for way in ways)
-    return ConstraintViolation(f"{text} {' '.join(ways)}", changes, file, line, code)
+    fields = {"changes": changes, "user_file": file, "user_line": line, "user_code": code}
+    return f"{text} {' '.join(ways)}", fields
 
 
 def _format_size(source: str) -> str:

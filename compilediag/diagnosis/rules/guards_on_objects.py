@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...decode.guards.path import Path, format_expression
 from ...formatting import format_change, format_first_line, format_line, format_names, get_class_name
@@ -102,70 +102,25 @@ def _is_of_parameter_groups(cause: Cause) -> bool:
     return cause.kind == "length" and Path.of(_name_container(cause)).own_name == _PARAMETER_GROUPS
 
 
-def _is_wrapped(cause: Cause) -> bool:
-    """True if the tensor is a subclass, or inside a functorch transform, at some calls."""
-    keys = {key for value in cause.values for key in _KEYS.findall(value)}
-    return any(key.startswith(("Python", "Functorch", "FuncTorch")) for key in keys)
-
-
-def _is_inference_tensor(cause: Cause) -> bool:
-    """True if the calls differ in keys that only tensors of torch.inference_mode() lack."""
-    keys = {key for value in cause.values for key in _KEYS.findall(value)}
-    return any(key.startswith(("ADInplaceOrView", "Autograd")) for key in keys)
+def _has_key(*heads: str) -> Callable[[Cause], bool]:
+    """The condition that a dispatch key of the tensor begins like this at some calls."""
+    return lambda cause: any(key.startswith(heads) for value in cause.values for key in _KEYS.findall(value))
 
 
 # Modes of the whole program
 
-#: Rule about a part of the global state -> torch's names of that part, what to do, and why.
+#: Rule about a part of the global state -> torch's names of that part.
 _STATES = {
-    "grad_mode": (
-        ("grad_mode",),
-        "To compile once, call it in one gradient mode only.",
-        "The same function runs with gradients and under torch.no_grad() or torch.inference_mode(): one compiled "
-        "version for each is expected.",
-    ),
-    "autocast": (
-        ("autocast",),
-        "Put all calls under the same torch.autocast, or enter it inside the compiled function.",
-        "It is called inside and outside torch.autocast, or with different settings.",
-    ),
-    "num_threads": (
-        ("num_threads",),
-        "Call torch.set_num_threads() once, before the first compiled call.",
-        "The number of threads changed between calls.",
-    ),
-    "deterministic": (
-        ("deterministic",),
-        "Call torch.use_deterministic_algorithms() once, before the first compiled call.",
-        "The setting changed between calls.",
-    ),
-    "default_dtype": (
-        ("default_dtype",),
-        "Call torch.set_default_dtype() once, before the first compiled call.",
-        "The default dtype changed between calls.",
-    ),
-    "tf32": (
-        ("tf32",),
-        "Set TF32 once, before the first compiled call.",
-        "The setting changed between calls.",
-    ),
-    "reduced_precision": (
-        ("fp16", "bf16"),
-        "Set it once, before the first compiled call.",
-        "A reduced-precision setting changed between calls.",
-    ),
-    "torch_function_state": (
-        ("torch_function",),
-        "Call it either with or without DisableTorchFunction.",
-        "torch function handling changed between calls.",
-    ),
+    **{name: (name,) for name in ("grad_mode", "autocast", "num_threads", "deterministic", "default_dtype", "tf32")},
+    "reduced_precision": ("fp16", "bf16"),
+    "torch_function_state": ("torch_function",),
 }
 
 
 def _list_states(cause: Cause) -> tuple[str, ...]:
     """The rules about the parts of the global state that changed."""
     text = " ".join((cause.source, *cause.values, *(reason.split("#", 1)[0] for reason in cause.reasons[:4])))
-    return tuple(rule for rule, (names, *_) in _STATES.items() if any(name in text for name in names))
+    return tuple(rule for rule, names in _STATES.items() if any(name in text for name in names))
 
 
 def _describe_state(cause: Cause) -> str:
@@ -189,7 +144,45 @@ def _make_state(rule: str, action: str, why: str) -> Rule:
     )
 
 
-_STATE_RULES = tuple(_make_state(rule, action, why) for rule, (_, action, why) in _STATES.items())
+_STATE_RULES = (
+    _make_state(
+        "grad_mode",
+        "To compile once, call it in one gradient mode only.",
+        "The same function runs with gradients and under torch.no_grad() or torch.inference_mode(): one compiled "
+        "version for each is expected.",
+    ),
+    _make_state(
+        "autocast",
+        "Put all calls under the same torch.autocast, or enter it inside the compiled function.",
+        "It is called inside and outside torch.autocast, or with different settings.",
+    ),
+    _make_state(
+        "num_threads",
+        "Call torch.set_num_threads() once, before the first compiled call.",
+        "The number of threads changed between calls.",
+    ),
+    _make_state(
+        "deterministic",
+        "Call torch.use_deterministic_algorithms() once, before the first compiled call.",
+        "The setting changed between calls.",
+    ),
+    _make_state(
+        "default_dtype",
+        "Call torch.set_default_dtype() once, before the first compiled call.",
+        "The default dtype changed between calls.",
+    ),
+    _make_state("tf32", "Set TF32 once, before the first compiled call.", "The setting changed between calls."),
+    _make_state(
+        "reduced_precision",
+        "Set it once, before the first compiled call.",
+        "A reduced-precision setting changed between calls.",
+    ),
+    _make_state(
+        "torch_function_state",
+        "Call it either with or without DisableTorchFunction.",
+        "torch function handling changed between calls.",
+    ),
+)
 
 
 def _advise_states(rule: Rule, cause: Cause) -> Advice:
@@ -492,12 +485,13 @@ RULES = (
         ("dispatch_keys",),
         cases=(
             Case(
-                when=_is_wrapped,
+                when=_has_key("Python", "Functorch", "FuncTorch"),
                 action="Pass {name} in the same way at every call.",
                 why="It was a tensor subclass, or inside a functorch transform, at one call only.",
             ),
             Case(
-                when=_is_inference_tensor,
+                # Only tensors of torch.inference_mode() lack these keys.
+                when=_has_key("ADInplaceOrView", "Autograd"),
                 action="Use either torch.no_grad() or torch.inference_mode() for all calls, and where tensors are "
                 "created.",
                 why="{name} was probably an inference tensor at one call and a normal tensor at another.",
