@@ -249,22 +249,18 @@ class Observation:
         """What the diagnosis predicts."""
         return make_plan(self.evidence)
 
-    def find_place(self, cause: Cause) -> Place:
-        """Where a setting holds for a cause: configuration is per thread, and main's does not reach a worker."""
-        if cause.facts.thread is None:
-            return MODULE
-        own = read_own_code(self.evidence)
-        stack = self.evidence.stacks.find(cause.recompiles[0].compile_key)
-        frames = [frame for frame in self.evidence.stacks.walk(stack) if own.is_own(frame.file, frame.function)]
-        last = frames[-1] if frames else None
-        return MODULE if last is None or last.file is None or last.line is None else (last.file, last.line)
-
     def change_settings(self, cause: Cause, settings: Settings) -> ProgramChange:
-        """The change that assigns settings where they hold for a cause."""
-        place = self.find_place(cause)
-        file = self.program.find(place[0])
-        where = (file.name, place[1]) if file is not None else MODULE
-        return assign_settings(settings, where)
+        """The change that assigns settings where they hold for a cause: configuration is per thread, and main's does
+        not reach a worker.
+        """
+        if cause.facts.thread is not None:
+            own, stacks = read_own_code(self.evidence), self.evidence.stacks
+            stack = stacks.walk(stacks.find(cause.recompiles[0].compile_key))
+            frames = [frame for frame in stack if own.is_own(frame.file, frame.function)]
+            file = self.program.find(frames[-1].file) if frames else None
+            if file is not None and frames[-1].line is not None:
+                return assign_settings(settings, (file.name, frames[-1].line))
+        return assign_settings(settings)
 
 
 class Move(Protocol):

@@ -135,14 +135,17 @@ def try_interpreters(
             )
             if own[-1].run.exit_code is None:
                 raise CompilediagError(f"with {interpreter}, {explain_end(own[-1].run)}")
-    before, after = (SessionData(own[0].run.session) for own in sides)
+    sessions = [SessionData(own[0].run.session) for own in sides]
+    first, second = (sum(row.action in CAPTURES for row in data.rows(CudaGraphAction)) for data in sessions)
     problem = _compare_ends(interpreters, sides)
-    same = OutputComparison(None) if problem else _compare_outputs(sides)
+    files = [[one.run.stdout for one in own] for own in sides]
+    names = "with the first interpreter", "with the second interpreter"
+    same = OutputComparison(None) if problem else compare_outputs(files[0], files[1], names=names)
     return InterpreterTrial(
         interpreters,
         sides,
-        (_count_captures(before), _count_captures(after)),
-        [one for one in find_changes(before, after) if one.kind in CAUSES and one.change not in TIMES],
+        (first, second),
+        [one for one in find_changes(*sessions) if one.kind in CAUSES and one.change not in TIMES],
         same,
         problem,
         tuple(_list_chances(interpreters, sides)),
@@ -158,15 +161,6 @@ def _compare_ends(interpreters: Sequence[Interpreter], sides: Sequence[Sequence[
     return (
         None if codes[0] == codes[1] else f"the exit code was {format_names(codes[0])}, then {format_names(codes[1])}"
     )
-
-
-def _compare_outputs(sides: Sequence[Sequence[RunSummary]]) -> OutputComparison:
-    files = [[one.run.stdout for one in own] for own in sides]
-    return compare_outputs(files[0], files[1], names=("with the first interpreter", "with the second interpreter"))
-
-
-def _count_captures(data: SessionData) -> int:
-    return sum(row.action in CAPTURES for row in data.rows(CudaGraphAction))
 
 
 def _list_chances(interpreters: Sequence[Interpreter], sides: Sequence[Sequence[RunSummary]]) -> list[str]:

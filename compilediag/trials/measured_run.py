@@ -21,7 +21,7 @@ from typing import Any
 from ..diagnosis.evidence import group_by
 from ..errors import CompilediagError
 from ..events import CacheLookup, Compile, GraphBreak, GuardFailure, Recompile
-from ..formatting import format_line
+from ..formatting import format_line, is_resumed
 from ..storage.data import SessionData
 from .fresh_process import CALLS_FILE, ProcessRun, ProcessRunner, ProgramJob
 
@@ -78,7 +78,10 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         compile_seconds=sum(row.duration_s or 0.0 for row in compiles),
         graph_breaks=len({(row.user_file, row.user_line, row.reason) for row in data.rows(GraphBreak)}),
         limits=sum(row.limit is not None for row in compiles),
-        functions=frozenset((row.function, row.file) for row in compiles if _has_code(row)),
+        # The rest of a function after a graph break is no function of its own.
+        functions=frozenset(
+            (row.function, row.file) for row in compiles if row.outcome == "ok" and not is_resumed(row.function)
+        ),
         compiles=sum(row.trigger == "dynamo" for row in compiles),
         failures=len({(row.guard_source, row.guard_kind) for row in data.rows(GuardFailure)}),
         refused=len({(row.function, row.file) for row in compiles if row.outcome in ("failed", "skipped")}),
@@ -88,19 +91,10 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
             max(row.graph_ops or 0 for row in rows)
             for rows in group_by(compiles, lambda row: (row.function, row.file)).values()
         ),
-        uncached=run.uncached + sum(map(_is_bypassed, data.rows(CacheLookup))),
+        uncached=run.uncached
+        + sum(row.outcome == "bypass" and "_enter_autocast" in (row.reason or "") for row in data.rows(CacheLookup)),
         guards_us=sum(row.guard_check_us or 0.0 for row in compiles),
     )
-
-
-def _is_bypassed(row: CacheLookup) -> bool:
-    """True if a graph was not looked up in a cache because it enters autocast."""
-    return row.outcome == "bypass" and "_enter_autocast" in (row.reason or "")
-
-
-def _has_code(row: Compile) -> bool:
-    """True for a function that was compiled. The rest of a function after a graph break is none of its own."""
-    return row.outcome == "ok" and not (row.function or "").startswith("torch_dynamo_resume_in")
 
 
 def explain_end(run: ProcessRun) -> str | None:

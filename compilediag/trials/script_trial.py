@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..diagnosis.change import Edit
 from ..diagnosis.evidence import group_by
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import Outcome
@@ -17,6 +16,8 @@ from ..storage.data import SessionData
 from ..system.source_files import SourceReader
 from .fresh_process import ProcessRunner, ProgramJob
 from .measured_run import OutputComparison, RunSummary, compare_outputs, explain_end, measure
+
+_FOREIGN_CACHES = "the program sets its own cache folder, so later runs can find what earlier ones compiled"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
         data = SessionData(first.run.session)
         data.is_ours = True  # It has recorded the files of the program that the user named.
         plan = make_plan(data)
-    nothing = explain_nothing_to_try(plan) or _explain_fast(plan, job)
+    nothing = explain_nothing_to_try(plan)
+    if nothing is None and job.backend is not None and not plan.recompiles_saved:
+        nothing = "the plan saves compile time only, which --fast does not compare"
     stop = explain_end(first.run) if nothing or not first.run.is_torchs else None
     if stop or nothing:
         problem = stop or f"nothing to try: {nothing}"
@@ -61,18 +64,12 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
     return ScriptTrial(plan, first.run.session, judge(plan, without, with_plan, job.backend is not None))
 
 
-def _explain_fast(plan: Plan, job: ProgramJob) -> str | None:
-    """Why a plan cannot be tried with another backend; None if it can, or need not be."""
-    has_claim = bool(plan.recompiles_saved) or job.backend is None
-    return None if has_claim else "the plan saves compile time only, which --fast does not compare"
-
-
 def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
     """The job with the plan applied. CompilediagError if a file is not read, or an edit does not fit it."""
     cells = {f"Cell In[{cell.number}]": cell.source for cell in job.cells}
     script = [] if job.is_module or job.cells else [os.path.abspath(job.script)]
     reader = SourceReader(plan.is_own, map(os.path.dirname, script), script)
-    by_file = group_by(list_edits(plan), lambda edit: edit.file)
+    by_file = group_by((edit for step in plan.steps for edit in step.edits), lambda edit: edit.file)
     texts = {file: cells[file] if file in cells else reader.read(file) for file in by_file}
     edited = {file: apply_edits(texts[file], edits) for file, edits in by_file.items()}
     return replace(job, settings=plan.settings, files={file: (e.text, e.lines) for file, e in edited.items()})
@@ -80,7 +77,9 @@ def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
 
 def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary], is_fast: bool) -> Outcome:
     """Compare the runs with a plan with those without it."""
-    output = _compare_output(without, with_plan)
+    output = OutputComparison(None)
+    if not any(explain_end(one.run) for one in without):
+        output = compare_outputs([one.run.stdout for one in without], [one.run.stdout for one in with_plan])
     harm = _find_difference(without, with_plan)
     before, after = min(one.recompiles for one in without), max(one.recompiles for one in with_plan)
     useless = _find_useless(plan, without, with_plan) or (
@@ -89,7 +88,8 @@ def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSumm
     objection = harm or (output.note if output.is_same is False else None) or useless
     fast = "the guards that a backend adds were not compared (--fast)" if is_fast else None
     unknown = output.note if output.is_same is None else None
-    notes = (describe_skipped_steps(plan), unknown, _explain_caches([*without, *with_plan]), fast)
+    are_own = all(one.run.has_own_caches for one in (*without, *with_plan))
+    notes = (describe_skipped_steps(plan), unknown, None if are_own else _FOREIGN_CACHES, fast)
     return Outcome(
         recompiles_before=before,
         recompiles_after=after,
@@ -105,12 +105,6 @@ def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSumm
         code=plan.code(),
         runs=len(without),
     )
-
-
-def _compare_output(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> OutputComparison:
-    if any(explain_end(one.run) for one in without):
-        return OutputComparison(None)
-    return compare_outputs([one.run.stdout for one in without], [one.run.stdout for one in with_plan])
 
 
 def _find_difference(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
@@ -159,12 +153,6 @@ def _find_no_saving(plan: Plan, without: Sequence[RunSummary], with_plan: Sequen
     return f"the plan saves no compile time: {format_seconds(before)} without it and {format_seconds(after)} with it"
 
 
-def _explain_caches(summaries: Sequence[RunSummary]) -> str | None:
-    if all(one.run.has_own_caches for one in summaries):
-        return None
-    return "the program sets its own cache folder, so later runs can find what earlier ones compiled"
-
-
 # What a plan claims
 
 
@@ -186,15 +174,10 @@ def list_skipped_steps(plan: Plan) -> list[int]:
 
 def describe_skipped_steps(plan: Plan) -> str | None:
     """Which steps were not part of the trial, in one line; None if all were."""
-    skipped = list_skipped_steps(plan)
-    if not skipped:
-        return None
-    names = ", ".join(map(str, skipped))
-    return (
-        f"step {names} was not tried: you have to make that change"
-        if len(skipped) == 1
-        else (f"steps {names} were not tried: you have to make those changes")
-    )
+    skipped = list(map(str, list_skipped_steps(plan)))
+    if len(skipped) > 1:
+        return f"steps {', '.join(skipped)} were not tried: you have to make those changes"
+    return f"step {skipped[0]} was not tried: you have to make that change" if skipped else None
 
 
 def find_broken_claim(plan: Plan, before: int, after: int) -> str | None:
@@ -213,8 +196,3 @@ def find_broken_claim(plan: Plan, before: int, after: int) -> str | None:
     if not list_skipped_steps(plan) and after > rest:
         return f"the plan says that {rest} should remain, but {format_amount(after, 'recompile')} did"
     return None
-
-
-def list_edits(plan: Plan) -> tuple[Edit, ...]:
-    """The edits of all steps."""
-    return tuple(edit for step in plan.steps for edit in step.edits)

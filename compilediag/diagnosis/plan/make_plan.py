@@ -17,7 +17,6 @@ from ..causes.root_changes import list_failures
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit, merge_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
-from ..finding import Finding
 from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
@@ -551,12 +550,6 @@ def _describe_saving(
 # The plan
 
 
-def _name_steps(steps: Iterable[PlanStep], findings: Sequence[Finding]) -> tuple[PlanStep, ...]:
-    """The steps with the fingerprints of what they resolve."""
-    named = ((step, [one.fingerprint for one in findings if step.resolves(one)]) for step in steps)
-    return tuple(replace(step, fingerprints=tuple(names)) for step, names in named)
-
-
 @kept_after(list_candidates, find_recompiles, find_compile_costs)
 def make_plan(evidence: Evidence) -> Plan:
     """The smallest set of changes that saves the most compile seconds of a session."""
@@ -565,7 +558,10 @@ def make_plan(evidence: Evidence) -> Plan:
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
     specs = find_specs(evidence, [candidate.causes for candidate in chosen])
-    steps = _name_steps(_make_steps(evidence, selection, chosen, specs), find_recompiles(evidence))
+    steps = tuple(
+        replace(step, fingerprints=tuple(one.fingerprint for one in find_recompiles(evidence) if step.resolves(one)))
+        for step in _make_steps(evidence, selection, chosen, specs)
+    )
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
     is_collected = "recompiles" not in find_gaps(evidence)

@@ -299,9 +299,13 @@ def _report_unused(rows: Iterable[CacheLookup], costs: Mapping[str | None, float
         "artifacts": format_amount(len(keys), "artifact"),
         "advice": LOAD_EARLIER if any(row.key in keys for row in missed) else _SAVE_SAME,
     }
-    differences = list(dict.fromkeys(text for row in missed for text in row.key_diff or ()))
-    details = tuple(format_line(text, 200) for text in differences[:64])
-    return [report(_UNUSED, missed, facts, seconds_lost=lost, details=details)]
+    return [report(_UNUSED, missed, facts, seconds_lost=lost, details=_list_differences(missed))]
+
+
+def _list_differences(rows: Iterable[CacheLookup]) -> tuple[str, ...]:
+    """How keys differ from the nearest earlier ones, each difference once."""
+    differences = dict.fromkeys(text for row in rows for text in row.key_diff or ())
+    return tuple(format_line(text, 200) for text in list(differences)[:64])
 
 
 def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -> float:
@@ -317,19 +321,18 @@ def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -
 def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
     """Misses that these settings alone explain."""
     lost = _sum_costs(rows, costs)
-    differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
-    changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
+    texts = (text for row in rows for text in row.key_diff or () if get_component(text) == names[0])
+    change = format_line(next(texts).partition(": ")[2], 80)
     earlier = find_first(row.nearest_session for row in rows)
     facts = {
         "misses": format_amount(len(rows), "cache miss", "cache misses"),
         "cost": f" cost {format_seconds(lost)}" if lost else "",
         "names": format_names(names),
-        "change": f" ({format_line(changes[0], 80)})" if len(names) == 1 else "",
+        "change": f" ({change})" if len(names) == 1 else "",
         "differ": "differs" if len(names) == 1 else "differ",
         "advice": _explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
     }
-    details = tuple(format_line(text, 200) for text in differences[:64])
-    return report(_SETTINGS_DIFFER, rows, facts, seconds_lost=lost, details=details)
+    return report(_SETTINGS_DIFFER, rows, facts, seconds_lost=lost, details=_list_differences(rows))
 
 
 def _report_gone(cache: str | None, rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
