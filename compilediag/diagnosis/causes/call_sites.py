@@ -226,7 +226,9 @@ class CallSites:
             site, value = self._find_value(row)
             if site is not None and value is not None and value.expression is not None:
                 is_whole = all(self.name(one.compile_key, one.guard_source or "").base for one in members)
-                paths = self._choose_paths(row, value)
+                # In the user's own function, its parameter reads better than a call such as `torch.randn(size, 16)`.
+                is_own = self._own.is_own(row.file, row.function) and "(" in (value.base or "")
+                paths = list_sources(row.guard_source or "") if is_own else value.paths
                 return UserNames(site, paths, None, self._list_sites(found, {*others}), is_whole)
             first, reason = first or site, reason or (value.reason if value is not None else None)
         return UserNames(first, (), reason)
@@ -235,13 +237,6 @@ class CallSites:
         """The call site of a recompile, and its guarded value there."""
         site = self.find(row.compile_key)
         return site, self.name(row.compile_key, row.guard_source or "") if site is not None else None
-
-    def _choose_paths(self, row: Recompile, value: NamedValue) -> tuple[Path, ...]:
-        """The value at the call, or in the compiled function: if that is the user's own, its parameter reads better
-        than a call such as `torch.randn(size, 16)`.
-        """
-        is_own = self._own.is_own(row.file, row.function)
-        return list_sources(row.guard_source or "") if is_own and "(" in (value.base or "") else value.paths
 
     def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
         """The lines with the names of the values there. A value is one of the function that it was guarded in."""
@@ -252,13 +247,12 @@ class CallSites:
             if site is not None:
                 known = found.get((site.file, site.line)) or NamedSite(site)
                 own = frozenset(source for at, source in sources if at == place and source) - known.sources
-                names = {**known.names, **self._list_names(key, own)}
-                found[site.file, site.line] = replace(known, names=names, sources=known.sources | own)
+                named = ((source, self.name(key, source)) for source in own)
+                names = {source: one.base for source, one in named if one.base is not None and one.is_duplicable}
+                found[site.file, site.line] = replace(
+                    known, names={**known.names, **names}, sources=known.sources | own
+                )
         return tuple(found.values())
-
-    def _list_names(self, key: str | None, sources: Iterable[str]) -> dict[str, str]:
-        named = ((source, self.name(key, source)) for source in sources)
-        return {source: value.base for source, value in named if value.base is not None and value.is_duplicable}
 
 
 @kept
@@ -308,10 +302,6 @@ def _join_values(values: Sequence[NamedValue]) -> NamedValue:
 
 def _list_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, (list, tuple)) else []
-
-
-def _as_frame(row: StackFrame) -> Frame:
-    return Frame(row.file, row.line, row.function, row.code)
 
 
 def _drop_resumed(path: Sequence[StackFrame]) -> range:
@@ -379,7 +369,7 @@ def _make_levels(path: Sequence[StackFrame]) -> list[_Level]:
             steps.append(_Level(row, signature, tuple(between)))
             between = []
         else:
-            between.append(_as_frame(row))
+            between.append(Frame(row.file, row.line, row.function, row.code))
     return steps
 
 
@@ -390,7 +380,10 @@ def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     signature = steps[at].signature
     # A log has no parameters: what no argument is called is found out by what calls it.
     if signature is not None and path.root not in signature.names:
-        return _name_global(steps, at, path)
+        # A global, or a variable of the function around, has the same name in the whole file.
+        if steps[at].row.file != steps[0].row.file and path.root not in _MODULES:
+            raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
+        return NamedValue((path,))
     arguments, text = _bind(steps[at], steps[at - 1], path)
     if at == 1:
         if len(arguments) > 1:
@@ -479,13 +472,6 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
     if parse_resumed(step.row.function) is None:
         _check_assigned(step, path.root)
     return path.extend(rest)
-
-
-def _name_global(steps: list[_Level], at: int, path: Path) -> NamedValue:
-    """The name of a global, or of a variable of the function around: the same in the whole file."""
-    if steps[at].row.file == steps[0].row.file or path.root in _MODULES:
-        return NamedValue((path,))
-    raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
 
 
 def _write(step: _Level, argument: Argument, text: str) -> NamedValue:

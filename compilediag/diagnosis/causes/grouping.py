@@ -61,27 +61,25 @@ _READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|nume
 def find_causes(evidence: Evidence) -> list[Cause]:
     """Find the root causes of all recompiles, in order of first appearance."""
     causes = [_add_facts(evidence, _make_cause(evidence, group)) for group in _group_changes(evidence)]
-    return leave_needed(_join_alike(causes))
+    # A batch size, a mode, a flag or a global that recompiled several functions is one change.
+    alike = [_join(group) for group in group_by(causes, _make_change_key).values()]
+    return leave_needed([_join(group) for group in _group_by_flow(alike)])
 
 
 def _add_facts(evidence: Evidence, cause: Cause) -> Cause:
-    """The cause with what torch found out about its value."""
-    beside = [source for kind, source in cause.also if kind in _SIZES]
-    facts = index_facts(evidence).find(cause.seen or cause.recompiles, cause.source, beside)
-    return _drop_tied_needs(replace(cause, facts=facts))
-
-
-def _drop_tied_needs(cause: Cause) -> Cause:
-    """The cause without the line that fixed its size, if that line only calculates with several tensors.
+    """The cause with what torch found out about its value; without the line that fixed its size, if that line only
+    calculates with several tensors.
 
     torch makes the sizes of two tensors dynamic one after the other. In between, the one that is dynamic has to equal
     the one that is not. If both are dynamic, none is fixed.
     """
-    need = cause.facts.value_need
+    beside = [source for kind, source in cause.also if kind in _SIZES]
+    facts = index_facts(evidence).find(cause.seen or cause.recompiles, cause.source, beside)
+    need = facts.value_need
     is_tied = any(kind == "tensor_size" for kind, _ in cause.members.guards)
     if need is None or not is_tied or not need.code or _READS_SIZE.search(need.code):
-        return cause
-    return replace(cause, is_still_static=False, facts=replace(cause.facts, value_need=None, exclusions=()))
+        return replace(cause, facts=facts)
+    return replace(cause, is_still_static=False, facts=replace(facts, value_need=None, exclusions=()))
 
 
 @dataclass
@@ -174,8 +172,12 @@ def _find_also_failed(evidence: Evidence, rows: Sequence[Recompile], source: str
 
 def _find_also_names(also: tuple[tuple[str, str], ...], failures: list[GuardFailure]) -> tuple[str, ...]:
     """torch's names of the sizes and numbers in `also` that a setting can make dynamic."""
-    varying = (failure for failure in failures if _get_guarded(failure) in also and _can_be_dynamic(failure))
-    pairs = list_unique((failure.guard_source or "", failure.guard) for failure in varying)
+    varying = (
+        one
+        for one in failures
+        if one.guard_kind in _SIZES or (one.guard_kind == "value" and read_integers(one) is not None)
+    )
+    pairs = list_unique((one.guard_source or "", one.guard) for one in varying if _get_guarded(one) in also)
     return list_unique(name for pair in pairs if (name := find_torch_source(*pair)) is not None)
 
 
@@ -201,11 +203,6 @@ def _list_sizes(
         yield from ((get_place(row), guard[1]) for guard in guards if guard in also and guard[0] in _SIZES)
 
 
-def _can_be_dynamic(failure: GuardFailure) -> bool:
-    """True for a size, and for an integer that was another integer."""
-    return failure.guard_kind in _SIZES or (failure.guard_kind == "value" and read_integers(failure) is not None)
-
-
 def _is_specialized(failure: GuardFailure, source: str) -> bool:
     """True if an entry was bound to one value of this source because Python code needed it."""
     needs_number = EVALUATED in (failure.guard or "") and NUMBER.fullmatch(failure.expected or "")
@@ -226,12 +223,6 @@ def _was_made_dynamic(row: Recompile, decided: set[tuple[str, str]]) -> bool:
     """True if the closest entry needs one size although torch had made that size dynamic for it."""
     entry = (row.closest_compile_key or "", row.guard_source or "")
     return row.guard_kind == "tensor_size" and row.expected not in ZERO_ONE and entry in decided
-
-
-def _join_alike(causes: list[Cause]) -> list[Cause]:
-    """Join the causes of several functions that are one change: a batch size, a mode, a flag, a global."""
-    alike = [_join(group) for group in group_by(causes, _make_change_key).values()]
-    return [_join(group) for group in _group_by_flow(alike)]
 
 
 def _make_change_key(cause: Cause) -> tuple[object, ...]:

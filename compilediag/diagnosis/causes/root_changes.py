@@ -218,11 +218,6 @@ def _follows(change: GuardChange, other: GuardChange) -> bool:
     return change.key.family == "mode_stack" and other.key.family == "default_device"
 
 
-def is_local_number(path: Path) -> bool:
-    """True for a plain local variable, which can hold a size that was computed before a graph break."""
-    return path.is_size or (not path.steps and path.root.isidentifier())
-
-
 #: The file of torch through which a call enters compiled code.
 _ENTRANCES = ("_dynamo/eval_frame.py", "_dynamo\\eval_frame.py")
 #: Changes that are looked back at: a call can run through thousands of frames.
@@ -391,21 +386,18 @@ class ChangeGraph:
         for rule in CONSEQUENCE_RULES:
             for edge in rule(step):
                 self.draw(edge)
-        self._count_peers(changes)
-
-    def draw(self, edge: Edge) -> None:
-        """Add an edge. Of several from one change, the last one counts."""
-        origins = tuple(origin for origin in edge.origins if origin.key != edge.change.key)
-        if origins:
-            self._edges[get_node(edge.change)] = edge._replace(origins=origins)
-
-    def _count_peers(self, changes: Sequence[GuardChange]) -> None:
         for one, other in combinations(changes[:_MAX_KNOWN], 2):
             is_near = _is_near(one, other)
             if is_near or _is_same_change(one, other):
                 self.peers[one.key, other.key] += 1
             if is_near:
                 self.near.add(frozenset((one.key, other.key)))
+
+    def draw(self, edge: Edge) -> None:
+        """Add an edge. Of several from one change, the last one counts."""
+        origins = tuple(origin for origin in edge.origins if origin.key != edge.change.key)
+        if origins:
+            self._edges[get_node(edge.change)] = edge._replace(origins=origins)
 
     def follows(self, change: GuardChange) -> bool:
         """True if a change has an edge: it follows from another one."""
@@ -684,8 +676,12 @@ def _get_attribute_change(change: GuardChange) -> tuple[object, ...]:
 
 
 def _is_derivable(change: GuardChange) -> bool:
-    """True for a size, and for a local number after a graph break: attributes and globals have lives of their own."""
-    return change.is_size or (is_resumed(change.key.function) and is_local_number(change.key.path))
+    """True for a size, and for a plain local variable after a graph break, which can hold one that was computed before:
+    attributes and globals have lives of their own.
+    """
+    path = change.key.path
+    is_local = path.is_size or (not path.steps and path.root.isidentifier())
+    return change.is_size or (is_local and is_resumed(change.key.function))
 
 
 def _is_same_change(one: GuardChange, other: GuardChange) -> bool:

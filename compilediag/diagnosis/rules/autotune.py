@@ -24,7 +24,18 @@ from ...formatting import (
     format_seconds,
     format_share,
 )
-from ..evidence import Evidence, Place, find_first, find_shared_place, get_ids, group_by, is_timed, kept_of, sum_seconds
+from ..evidence import (
+    Evidence,
+    Place,
+    find_first,
+    find_shared_place,
+    get_ids,
+    group_by,
+    is_timed,
+    kept_of,
+    sum_known,
+    sum_seconds,
+)
 from ..finding import Finding
 from ..rule import Rule, report
 
@@ -147,7 +158,7 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
     extern_ms = next((row.time_ms for row in final if row.choice_kind == "extern"), None)
     saved_ms = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
     benchmark_s, precompile_s = sum_stages(rows), _find_longest(row.precompile_s for row in rows)
-    spent = None if benchmark_s is None and precompile_s is None else (benchmark_s or 0.0) + (precompile_s or 0.0)
+    spent = sum_known((benchmark_s, precompile_s))
     timed = {row.choice for row in final}
     # Choice -> the first line of why it has no time, for those that never got one.
     without = (row for row in rows if row.choice not in timed and row.fail_reason is not None)
@@ -207,9 +218,7 @@ def count_calls_to_pay(spent_s: float | None, saved_ms: float | None) -> int | N
 def sum_stages(rows: Iterable[AutotuneChoice]) -> float | None:
     """Seconds that all stages of a run took to time choices; each row of a stage has the seconds of the whole stage."""
     stages = group_by((row for row in rows if row.stage != UNTIMED), lambda row: row.stage)
-    spent = [_find_longest(row.benchmark_s for row in found) for found in stages.values()]
-    known = [seconds for seconds in spent if seconds is not None]
-    return sum(known) if known else None
+    return sum_known(_find_longest(row.benchmark_s for row in found) for found in stages.values())
 
 
 def _find_longest(values: Iterable[float | None]) -> float | None:

@@ -278,24 +278,15 @@ def _is_special_size(cause: Cause) -> bool:
     """True if sizes 0 and 1, which torch compiles on their own, explain the recompiles."""
     if find_kind(cause) == "equal_sizes":
         return all(_find_broadcast(cause, row) is not None for row in cause.recompiles)
-    return _find_static_entry(cause) is None and _is_zero_one(cause)
-
-
-def _is_zero_one(cause: Cause) -> bool:
-    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change."""
-    return ZERO_ONE & set(cause.values) != set() and (is_usual(cause) or all(map(_touches_zero_one, cause.recompiles)))
+    # None more than those of 0 and 1 and the usual one of a first change.
+    is_explained = is_usual(cause) or all(map(_touches_zero_one, cause.recompiles))
+    return _find_static_entry(cause) is None and not ZERO_ONE.isdisjoint(cause.values) and is_explained
 
 
 def _touches_zero_one(row: Recompile) -> bool:
     if row.guard_kind == "symbolic_shape":
         return row.actual in ZERO_ONE or (row.actual is None and row.expected == ">= 2")
     return row.actual in ZERO_ONE or row.expected in ZERO_ONE
-
-
-def _name_broadcast(cause: Cause) -> str:
-    """The tensor whose size is 1."""
-    found = _find_broadcast(cause, cause.recompiles[0])
-    return "the tensor" if found is None else found.owner.code
 
 
 def _find_broadcast(cause: Cause, row: Recompile) -> Path | None:
@@ -321,12 +312,6 @@ def _is_in(name: str, *dicts: str) -> bool:
 def _is_torch_module(cause: Cause) -> bool:
     """True for the function through which torch calls every compiled module of torch.nn, if it was another module."""
     return cause.path.root == "fn" and is_module_wrapper(*cause.places[0][:2])
-
-
-def _describe_module(cause: Cause) -> str:
-    return (
-        f"the module {format_change(cause.values)}" if cause.kind == "type" else "another compiled module of torch.nn"
-    )
 
 
 def _is_of_other_parameters(cause: Cause) -> bool:
@@ -369,11 +354,6 @@ def _is_global(cause: Cause) -> bool:
     return any("G['" in reason.split("#", 1)[0] for reason in cause.reasons)
 
 
-def _is_position(cause: Cause) -> bool:
-    """True for an integer that each instance of a module has for itself, such as the index of a layer."""
-    return _is_integer(cause) and _is_of_a_module(cause) and _POSITION.search(cause.path.own_name or "") is not None
-
-
 def _counts_up(cause: Cause) -> bool:
     if not _is_integer(cause) or not is_counter(cause.values):
         return False
@@ -388,12 +368,6 @@ def _can_be_tensor(cause: Cause) -> bool:
     it breaks the graph, or torch silently runs the function eagerly.
     """
     return _find_uses(cause) == {"operand"}
-
-
-def _is_of_optimizer(cause: Cause) -> bool:
-    """True for a number in the options of an optimizer of torch."""
-    types = list_types(cause)
-    return bool(types) and types <= {"int", "float"} and _is_option(cause.path)
 
 
 def _is_option(path: Path) -> bool:
@@ -607,7 +581,13 @@ RULES = (
         why="{name} has another size because another module runs the same code, or because it was replaced. torch "
         "compiles each size of a parameter on its own, with or without mark_dynamic.",
         ways=(_DYNAMIC,),
-        words={"module": _describe_module},
+        words={
+            "module": lambda cause: (
+                f"the module {format_change(cause.values)}"
+                if cause.kind == "type"
+                else "another compiled module of torch.nn"
+            )
+        },
         ceiling="high",
         it="A parameter",
         cost=_ONE_KERNEL,
@@ -619,7 +599,12 @@ RULES = (
         advise=_advise_zero_one,
         action="Pad to 2 or more, or handle sizes 0 and 1 outside the compiled function. If no code depends on whether "
         "the size is 0 or 1, make it unbacked: mark_unbacked or unbacked_sources, for all sizes that changed with it.",
-        words={"broadcast": _name_broadcast, "relation": _describe_relation},
+        words={
+            "broadcast": lambda cause: (
+                "the tensor" if (size := _find_broadcast(cause, cause.recompiles[0])) is None else size.owner.code
+            ),
+            "relation": _describe_relation,
+        },
         cost=f"{_PADDING}; with an unbacked size, code that depends on its value raises an error",
         docs="shapes",
     ),
@@ -649,7 +634,7 @@ RULES = (
     Rule(
         "optimizer_number",
         ("value",),
-        when=_is_of_optimizer,
+        when=lambda cause: bool(cause.values) and list_types(cause) <= {"int", "float"} and _is_option(cause.path),
         cases=(
             Case(
                 when=lambda cause: cause.path.names[-1] in _MOMENTUM and is_usual(cause),
@@ -762,7 +747,9 @@ RULES = (
     Rule(
         "instance_constant",
         ("value",),
-        when=_is_position,
+        when=lambda cause: (
+            _is_integer(cause) and _is_of_a_module(cause) and _POSITION.search(cause.path.own_name or "") is not None
+        ),
         cases=(
             Case(
                 when=lambda cause: "index" in _find_uses(cause) or not cause.torch_sources,
