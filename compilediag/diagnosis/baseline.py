@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from ..decode.guards.path import format_expression
 from ..events import Rows
@@ -88,15 +88,18 @@ def accept(data: Rows, earlier: Baseline | None = None) -> Baseline:
 
     An entry of the earlier one without a count stays without.
     """
-    made = [_make_entry(findings, (earlier or {}).get(name)) for name, findings in group_causes(data).items()]
-    return {cause.fingerprint: cause for cause in made}
-
-
-def _make_entry(findings: Sequence[Finding], known: AcceptedCause | None) -> AcceptedCause:
-    first = findings[0]
-    count = None if known is not None and known.count is None else count_occurrences(findings)
-    reason = known.reason if known is not None else ""
-    return AcceptedCause(first.fingerprint, first.rule, _name_place(first), _name_cause(first), count, reason)
+    made = {}
+    for name, findings in group_causes(data).items():
+        first, count = findings[0], count_occurrences(findings)
+        known = (earlier or {}).get(name, AcceptedCause(name, count=count))
+        made[name] = replace(
+            known,
+            rule=first.rule,
+            function=_name_place(first),
+            cause=_name_cause(first),
+            count=None if known.count is None else count,
+        )
+    return made
 
 
 def _name_place(finding: Finding) -> str:

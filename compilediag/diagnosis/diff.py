@@ -195,12 +195,13 @@ def _compare_groups(
             continue
         row = (new or old)[-1]
         more = new_s - old_s if get_seconds else None
+        shown = "" if more is None or abs(more) < 0.005 else f", {'+' if more > 0 else ''}{format_seconds(more)}"
         bad, is_growth = is_bad(row), change in ("new", "more", "slower")
         function, file, line = get_place(row) if isinstance(row, _PLACED) else (None, None, None)
         yield Change(
             kind=kind,
             change=change,
-            title=f"{describe(row)}: {old_n} -> {new_n}{_format_more(more)}",
+            title=f"{describe(row)}: {old_n} -> {new_n}{shown}",
             before=str(old_n),
             after=str(new_n),
             seconds_more=more,
@@ -225,10 +226,6 @@ def _compare_seconds(old: float, new: float) -> str | None:
     if abs(new - old) < max(FLOOR_S, SHARE * old):
         return None
     return "slower" if new > old else "faster"
-
-
-def _format_more(more: float | None) -> str:
-    return "" if more is None or abs(more) < 0.005 else f", {'+' if more > 0 else ''}{format_seconds(more)}"
 
 
 def _compare_compiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:

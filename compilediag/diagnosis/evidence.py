@@ -56,13 +56,9 @@ class Evidence:
         known = _latest.get(data)
         if known is None:
             known = _latest[data] = cls(data)
-        elif changed := known._find_changed():
+        elif changed := frozenset(fact for fact, old in known._facts.copy().items() if known._fetch(fact) != old):
             known = _latest[data] = cls(data, known, changed)
         return known
-
-    def _find_changed(self) -> frozenset[Fact]:
-        """What of the facts that were read is another now."""
-        return frozenset(fact for fact, value in self._facts.copy().items() if self._fetch(fact) != value)
 
     def _fetch(self, fact: Fact) -> Any:
         return getattr(self._data, fact, None) if isinstance(fact, str) else self._data.rows(fact)

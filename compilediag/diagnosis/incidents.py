@@ -238,7 +238,11 @@ def list_incidents(evidence: Evidence) -> list[Incident]:
     kinds = (Compile, RefusedCall, CacheLookup, AutotuneChoice, CudaGraphAction, KernelCompile)
     events = [event for kind in kinds for event in evidence.rows(kind) if ends.is_after(event)]
     read = [(event, incident) for event in events if (incident := read_incident(event)) is not None]
-    found = _add_parts([*_join_rows(read), *_list_unfinished(evidence, ends)])
+    # Recompiles whose compile has not ended: it runs, or its process was killed.
+    compiled = {row.compile_key for row in evidence.rows(Compile)}
+    late = [row for row in evidence.rows(Recompile) if ends.is_after(row) and row.compile_key not in compiled]
+    unfinished = [_make(row, "recompile", None, None, thread=row.thread) for row in late]
+    found = _add_parts([*_join_rows(read), *unfinished])
     return sorted(found, key=lambda incident: incident.event_id or 0)
 
 
@@ -265,13 +269,6 @@ def _join_rows(read: Sequence[tuple[Event, Incident]]) -> list[Incident]:
         seconds = max((one.seconds for one in incidents if one.seconds is not None), default=None)
         joined.append(dataclasses.replace(incidents[0], count=count, seconds=seconds))
     return joined
-
-
-def _list_unfinished(evidence: Evidence, ends: _Ends) -> list[Incident]:
-    """Recompiles whose compile has not ended: it runs, or its process was killed."""
-    compiled = {row.compile_key for row in evidence.rows(Compile)}
-    rows = [row for row in evidence.rows(Recompile) if ends.is_after(row) and row.compile_key not in compiled]
-    return [_make(row, "recompile", None, None, thread=row.thread) for row in rows]
 
 
 def _add_parts(incidents: Sequence[Incident]) -> list[Incident]:

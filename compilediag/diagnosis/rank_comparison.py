@@ -317,10 +317,11 @@ def _make_divergence(
 
 def find_order_divergence(runs: dict[int, list[GraphRun]], steps: Steps) -> Divergence | None:
     """Where ranks first ran different graphs; None if they did not, or nothing was logged."""
-    found = _find_other_run(runs) if len(runs) > 1 else None
+    ran = zip_longest(*([run.compile_id for run in own] for own in runs.values()))
+    found = next(((position, names) for position, names in enumerate(ran) if len(set(names)) > 1), None)
     if found is None:
         return None
-    position, graphs = found
+    position, graphs = found[0], dict(zip(runs, found[1], strict=True))
     alike = {name: steps.expand(ranks) for name, ranks in group_by(graphs, lambda rank: graphs[rank]).items()}
     (name, others), (own, ranks), *more = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
     last = runs[ranks[0]][min(position, len(runs[ranks[0]]) - 1)].artifact
@@ -341,15 +342,6 @@ def find_order_divergence(runs: dict[int, list[GraphRun]], steps: Steps) -> Dive
         evidence=get_ids([last]),
         sentence=sentence,
     )
-
-
-def _find_other_run(runs: dict[int, list[GraphRun]]) -> tuple[int, dict[int, str | None]] | None:
-    """Position and rank -> the graph that it ran there (None if it ran no more) where ranks first ran other graphs."""
-    graphs = [[run.compile_id for run in own] for own in runs.values()]
-    for position, names in enumerate(zip_longest(*graphs)):
-        if len(set(names)) > 1:
-            return position, dict(zip(runs, names, strict=True))
-    return None
 
 
 # In words: what each rank did
@@ -451,7 +443,11 @@ class Ranks:
         self.divergences = [*find_divergences(self.steps, is_live), *([order] if order else [])]
         self.rows = _make_rank_rows(self.steps, self.divergences)
         alike = _group_alike(data, self.steps) if whole is None else _group_alike(whole, find_steps(whole))
-        self.group_rows = _make_rank_groups(alike, self.steps, self.rows)
+        by_rank = {row.rank: row for row in self.rows}
+        self.group_rows = [
+            _make_group([by_rank[rank] for rank in self.steps.expand(own)], _compare(own, alike[0], self.steps, number))
+            for number, own in enumerate(alike)
+        ]
         self.graph_rows = make_graph_rows(self.steps, estimate_runtimes(data))
 
     @property
@@ -508,7 +504,16 @@ class Ranks:
         return Section(
             Section(head, Items([[one.sentence] for one in self.divergences], "indented")),
             _list_first("Groups of ranks that compiled the same, the largest first:", map(_describe_group, groups)),
-            _list_first("Ranks, the one that compiled longest first:", map(_describe_rank, self.rows)),
+            _list_first(
+                "Ranks, the one that compiled longest first:",
+                (
+                    [
+                        f"rank {row.rank}: {format_seconds(row.compile_s)}, {_format_counts(row)}"
+                        f"{f', caches {row.lookups[:40]}' if row.lookups else ''}"
+                    ]
+                    for row in self.rows
+                ),
+            ),
             _list_first("Compiles, the slowest straggler first:", map(self._describe_graph, self.graph_rows)),
         )
 
@@ -531,15 +536,11 @@ def _format_counts(row: RankRow | RankGroup) -> str:
 
 
 def _describe_group(row: RankGroup) -> list[Block]:
+    name = f"{format_amount(row.count, 'rank')} like rank {row.rank}" if row.count > 1 else f"rank {row.rank}"
     seconds = f"median {format_seconds(row.median_s)}, slowest {format_seconds(row.slowest_s)}"
     slowest = f" on rank {row.slowest_rank}" if row.count > 1 else ""
-    line = f"{name_group(row)}: {_format_counts(row)}, {seconds}{slowest}"
+    line = f"{name}: {_format_counts(row)}, {seconds}{slowest}"
     return [line, row.difference] if row.difference else [line]
-
-
-def _describe_rank(row: RankRow) -> list[Block]:
-    caches = f", caches {row.lookups[:40]}" if row.lookups else ""
-    return [f"rank {row.rank}: {format_seconds(row.compile_s)}, {_format_counts(row)}{caches}"]
 
 
 def _list_first(title: str, items: Iterable[Sequence[Block]]) -> Section:
@@ -740,26 +741,12 @@ def _group_alike(data: Rows, steps: Steps) -> list[list[int]]:
     return sorted(alike.values(), key=lambda loaded: (-len(steps.expand(loaded)), loaded))
 
 
-def _make_rank_groups(groups: Sequence[list[int]], steps: Steps, rows: Sequence[RankRow]) -> list[RankGroup]:
-    """One row per group that `_group_alike` gives. `rows` are those of all ranks."""
-    by_rank = {row.rank: row for row in rows}
-    return [
-        _make_group([by_rank[rank] for rank in steps.expand(loaded)], _compare(loaded, groups[0], steps, number))
-        for number, loaded in enumerate(groups)
-    ]
-
-
 def _compare(loaded: Sequence[int], largest: Sequence[int], steps: Steps, number: int) -> str | None:
     """Return where the first rank of a group differs from the first of the largest one; None for too many groups."""
     if not 0 < number < MOST_COMPARED:
         return None
     found = find_divergences(steps.select((largest[0], loaded[0])))
     return found[0].sentence if found else None
-
-
-def name_group(group: RankGroup) -> str:
-    """`2,000 ranks like rank 0`, or `rank 3` if it is alone."""
-    return f"{format_amount(group.count, 'rank')} like rank {group.rank}" if group.count > 1 else f"rank {group.rank}"
 
 
 def _make_group(rows: Sequence[RankRow], difference: str | None) -> RankGroup:

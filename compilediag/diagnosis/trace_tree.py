@@ -116,8 +116,3 @@ def sum_user_functions(evidence: Evidence) -> tuple[FunctionTrace, ...]:
             trace.count += calls.count
             trace.is_inlined = trace.is_inlined and bool(callers)
     return tuple(sorted(found.values(), key=lambda trace: -trace.seconds))
-
-
-def sum_traced(evidence: Evidence) -> float:
-    """s that Dynamo traced, in all compiles."""
-    return sum_seconds(root.total_s for root in build_trace_tree(evidence))

@@ -209,8 +209,13 @@ def _move_to_callers(
     parameters = [*function.args.posonlyargs, *function.args.args]
     used = {node.id for node in ast.walk(context) if isinstance(node, ast.Name)} & {*_list_parameters(function)}
     passed = next((one for one in parameters if isinstance(context, ast.Name) and one.arg == context.id), None)
-    returned = [node for node in function.body if node is not region and not _is_docstring(node)]
-    is_whole = all(isinstance(node, ast.Return) and _is_name(node.value) for node in returned)
+    others = [node for node in function.body if node is not region]
+    is_whole = all(
+        _is_name(node.value)
+        if isinstance(node, ast.Return)
+        else isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for node in others
+    )
     start, end = file.find_span(region.body[0])[0], file.find_span(region.body[-1])[1]
     has_comment = "#" in file.text[file.find_span(context)[1] : start]
     if not is_whole or has_comment or (used and passed is None):
@@ -250,7 +255,3 @@ def _wrap(file: ProgramFile, call: ast.Call, passed: ast.expr | None, context: s
 
 def _is_name(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Name) or (isinstance(node, ast.Tuple) and all(map(_is_name, node.elts)))
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

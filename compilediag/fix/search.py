@@ -178,11 +178,6 @@ class FixResult:
     is_interrupted: bool = False
     notes: tuple[str, ...] = ()
 
-    def refute(self, state: State, objection: str) -> None:
-        """Take back what the search accepted: the program's own backend showed otherwise."""
-        refuted = replace(state, objection=f"with the program's own backend: {objection}")
-        self.attempts = [replace(one, state=refuted) if one.state == state else one for one in self.attempts]
-
     @property
     def holds(self) -> bool:
         """True if a change was found, and nothing spoke against it."""
@@ -405,18 +400,13 @@ class Search:
 
     def _climb(self, best: State) -> State:
         """Build on the best state as long as a move makes it better."""
-        while not self._is_done(best):
-            better = self._take_step(best)
+        while not self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
+            is_done = best is not self._unchanged[0] and not best.score.is_open
+            better = None if is_done else self._take_step(best)
             if better is None:
                 break
             best = better
         return best
-
-    def _is_done(self, best: State) -> bool:
-        if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
-            return True
-        is_first = best is self._unchanged[0]
-        return not is_first and not best.score.is_open
 
     def _take_step(self, best: State) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
@@ -537,7 +527,9 @@ class Search:
             self._keep(state)
             if result.proof.objection is None:
                 break
-            result.refute(state, result.proof.objection)
+            # The program's own backend showed otherwise than the search.
+            refuted = replace(state, objection=f"with the program's own backend: {result.proof.objection}")
+            result.attempts = [replace(one, state=refuted) if one.state == state else one for one in result.attempts]
         best = result.after or best
         result.left = tuple(_list_left(self._observe(best), best))
 
@@ -615,14 +607,15 @@ def _drop_overlapping(changes: Sequence[ProgramChange], bundle: Sequence[Program
     """The changes that do not edit what a bundle edits."""
     spans = [(name, splice.start, splice.end) for change in bundle for name, splice in change.parts]
 
-    def overlaps(change: ProgramChange) -> bool:
-        return any(
+    return [
+        change
+        for change in changes
+        if not any(
             name == other and splice.start <= end and start <= splice.end
             for name, splice in change.parts
             for other, start, end in spans
         )
-
-    return [change for change in changes if not overlaps(change)]
+    ]
 
 
 def _list_left(seen: Observation, state: State) -> Iterator[Left]:

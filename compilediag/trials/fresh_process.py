@@ -293,7 +293,9 @@ def _read_run(folder: Path, exit_code: int | None, wall: float) -> ProcessRun:
     result: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in found.items() if name in known
     }
-    last_error = _read_last_line(streams / "stderr")
+    with (streams / "stderr").open("rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - 4096))
+        last_error = next(reversed(stream.read().decode(errors="replace").strip().splitlines()), "")
     return ProcessRun(folder / "run.cdiag", streams / "stdout", exit_code, wall, last_error=last_error, **result)
 
 
@@ -303,13 +305,6 @@ def _read_values(folder: Path) -> dict[str, Any]:
         return {**json.loads((folder / "result.json").read_text())}
     except (OSError, ValueError):
         return {}
-
-
-def _read_last_line(file: Path) -> str:
-    with file.open("rb") as stream:
-        stream.seek(max(0, file.stat().st_size - 4096))
-        lines = stream.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""
 
 
 # Progress: a bar in a notebook, a line on stderr in a terminal, and nothing elsewhere

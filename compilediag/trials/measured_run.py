@@ -13,8 +13,9 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,8 @@ def compare_outputs(
     `is_cut`: some runs were ended earlier, so only the lines that all have are compared.
     """
     with contextlib.ExitStack() as stack:
-        readers = [_read_lines(stack, file) for file in (*without, *with_plan)]
+        streams = [stack.enter_context(file.open("rb")) for file in (*without, *with_plan)]
+        readers = [iter(partial(stream.readline, _MAX_LINE), b"") for stream in streams]
         together = zip(*readers, strict=False) if is_cut else itertools.zip_longest(*readers)
         for number, lines in enumerate(together, 1):
             base, others = lines[: len(without)], lines[len(without) :]
@@ -160,11 +162,6 @@ def compare_outputs(
             if found is not None:
                 return OutputComparison(None, f"the output differs in line {number}, maybe by chance: use --runs 2")
     return OutputComparison(True)
-
-
-def _read_lines(stack: contextlib.ExitStack, file: Path) -> Iterator[bytes]:
-    stream = stack.enter_context(file.open("rb"))
-    return iter(lambda: stream.readline(_MAX_LINE), b"")
 
 
 def _compare_line(base: Sequence[bytes | None], others: Sequence[bytes | None], name: str) -> str | None:
@@ -179,9 +176,11 @@ def _compare_line(base: Sequence[bytes | None], others: Sequence[bytes | None], 
     if None in others:
         return f"it has fewer lines {name}"
     known = [_split(line) for line in base if line is not None]
-    mask = _find_mask(known)
+    if len({len(parts) for parts in known}) > 1:
+        return None  # The line has other parts in each run of the first side.
+    mask = [all(_is_near(parts[0], part) for part in parts) for parts in zip(*known, strict=True)]
     for line in others:
-        if mask is not None and line is not None and not _is_alike(known[0], _split(line), mask):
+        if line is not None and not _is_alike(known[0], _split(line), mask):
             shown = (format_line(text.decode(errors="replace"), 60) for text in (expected, line))
             return " was ".join(f"`{text}`" for text in reversed(list(shown)))
     return None
@@ -201,13 +200,6 @@ def _split(line: bytes) -> list[_Part]:
 def _read_number(text: str) -> str | float:
     """A number with a fraction as a float; an integer as its text, because it is compared exactly."""
     return float(text) if any(character in text for character in ".eE") else text
-
-
-def _find_mask(lines: Sequence[list[_Part]]) -> list[bool] | None:
-    """Which parts of a line are the same in all runs without the plan; None if the line has other parts each time."""
-    if len({len(parts) for parts in lines}) > 1:
-        return None
-    return [all(_is_near(parts[0], part) for part in parts) for parts in zip(*lines, strict=True)]
 
 
 def _is_alike(expected: list[_Part], found: list[_Part], mask: list[bool]) -> bool:

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -162,19 +162,14 @@ def _never_called() -> None:
 
 def make_digest(result: Any) -> list[Any]:
     """A list for each tensor that a call returned: its shape, dtype, sum and norm; its value for a number or text."""
-    try:
-        leaves = torch_api.tree_leaves()(result)
-    except Exception:
-        return []
-    return [*_list_digests(leaves[:_MAX_TENSORS])]
-
-
-def _list_digests(leaves: list[Any]) -> Iterator[list[Any]]:
-    for leaf in leaves:
-        if isinstance(leaf, torch.Tensor):
-            yield [[*map(int, leaf.shape)], str(leaf.dtype), *_measure(leaf)]
-        elif isinstance(leaf, (bool, int, float)):
-            yield [type(leaf).__name__, float(leaf) if abs(leaf) < 1 << 63 else 0.0]
+    digest: list[Any] = []
+    with contextlib.suppress(Exception):
+        for leaf in torch_api.tree_leaves()(result)[:_MAX_TENSORS]:
+            if isinstance(leaf, torch.Tensor):
+                digest.append([[*map(int, leaf.shape)], str(leaf.dtype), *_measure(leaf)])
+            elif isinstance(leaf, (bool, int, float)):
+                digest.append([type(leaf).__name__, float(leaf) if abs(leaf) < 1 << 63 else 0.0])
+    return digest
 
 
 def _measure(tensor: torch.Tensor) -> list[float]:

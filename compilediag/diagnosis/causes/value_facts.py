@@ -200,7 +200,12 @@ class FactIndex:
             is_sometimes_absent=any(absent.holds(Path.of(one)) for one in (source, *beside) for absent in self._absent),
             torch_version=self.version,
             static_sources=self._static,
-            graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
+            graph_breaks=tuple(
+                found
+                for row in rows
+                if (resumed := parse_resumed(row.function)) is not None
+                for found in self._breaks.get((row.file, resumed[1]), ())
+            ),
             thread=next(filter(None, (self.find_thread(row.compile_key) for row in rows)), None),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
@@ -315,12 +320,6 @@ def read_integers(row: GuardFailure | Recompile) -> tuple[int, int] | None:
     return (int(pair[0]), int(pair[1])) if all(map(INTEGER.fullmatch, pair)) else None
 
 
-def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
-    """File and line of the graph break before the code that recompiled; (None, None) if there was none."""
-    resumed = parse_resumed(row.function)
-    return (row.file, resumed[1]) if resumed else (None, None)
-
-
 def _get_sources(row: SymbolicShape) -> dict[str, str]:
     """The values that a record is about, as users write them, by their symbols."""
     named = row.symbols or {row.symbol or "": row.source or ""}
@@ -408,13 +407,10 @@ def find_uses(code: str | None, name: str) -> frozenset[str]:
         return frozenset()
     target = ast.dump(wanted.body[0].value)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    # The target of an assignment does not read the value.
+    assigned = [target for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets]
     found = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _dump(node) == target)
-    return frozenset(_classify(node, parents) for node in found if not _is_assigned(node, parents[node]))
-
-
-def _is_assigned(node: ast.expr, parent: ast.AST) -> bool:
-    """True for the target of an assignment, which does not read the value."""
-    return isinstance(parent, ast.Assign) and any(node is target for target in parent.targets)
+    return frozenset(_classify(node, parents) for node in found if node not in assigned)
 
 
 def _dump(node: ast.expr) -> str:
@@ -517,15 +513,11 @@ class StaticChoices:
             is_cell = number is not None and self._is_own
             self._texts[file] = read_cell_code(number or 0) if is_cell else self._reader.find(file)
         text, known = self._texts[file], {row.line: row.code.strip() for row in path if row.file == file and row.code}
-        lines = split_lines(text or "") if known else []
+        lines = {at: line.strip() for at, line in enumerate(split_lines(text or ""), 1)} if known else {}
         is_recorded = bool(known) or number is not None
-        if text is None or not is_recorded or any(_get(lines, line) != code for line, code in known.items()):
+        if text is None or not is_recorded or any(lines.get(line or 0) != code for line, code in known.items()):
             return ()
         return _list_written(file, text)
-
-
-def _get(lines: Sequence[str], line: int | None) -> str | None:
-    return lines[line - 1].strip() if line and 0 < line <= len(lines) else None
 
 
 def _match(calls: Sequence[_Written], function: StackFrame, caller: StackFrame | None) -> Sequence[_Written]:
@@ -570,16 +562,12 @@ def _read_choice(call: CompileCall) -> StaticChoice | None:
     for keyword in call.options:
         line, text = keyword.value.lineno, ast.unparse(keyword)
         if is_static(keyword):
-            return StaticChoice(STATIC_OPTION, text, call.file.name, line, _undo_call(call, line))
+            source, at = call.file.get_text(call.node), "@" if call.function is not None else ""
+            code = f"{at}{source if source.isprintable() else ast.unparse(call.node)}"
+            return StaticChoice(STATIC_OPTION, text, call.file.name, line, _undo(call.file, line, code))
         if keyword.arg in (STATIC_OPTION, None) and not isinstance(keyword.value, ast.Constant):
             return StaticChoice(STATIC_OPTION, format_line(text, 80), call.file.name, line)
     return None
-
-
-def _undo_call(call: CompileCall, line: int) -> Edit | None:
-    text = call.file.get_text(call.node)
-    code = f"{'@' if call.function is not None else ''}{text if text.isprintable() else ast.unparse(call.node)}"
-    return _undo(call.file, line, code)
 
 
 def _undo(file: ProgramFile, line: int, old: str) -> Edit | None:

@@ -557,7 +557,12 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
     if plan.unresolved:
         blocks += ["Not resolved:", Items([[_describe_cause(cause)] for cause in plan.unresolved], rest=_IN_PLAN)]
     for title, is_timed in (("Where compile time goes:", True), ("At each call:", False)):
-        costs = [_describe_cost(cost) for cost in plan.costs if bool(cost.seconds) is is_timed]
+        # The details only say where the time went: `to_dict` has them.
+        costs: list[list[Block]] = [
+            [f"{cost.what}.", *([CodeBlock(cost.code)] if cost.code else []), cost.advice]
+            for cost in plan.costs
+            if bool(cost.seconds) is is_timed
+        ]
         blocks += [title, Items(costs, rest=_IN_PLAN)] if costs else []
     return Section(*blocks, Items([[note] for note in plan.notes], "plain", _IN_PLAN))
 
@@ -583,11 +588,6 @@ def _describe_cause(cause: UnresolvedCause) -> Para:
     reason = f" ({format_times(len(cause.evidence))}): {cause.reason}" if cause.reason else ""
     what = f"{cause.what}{reason}"
     return Para(Place(cause.place), ": ", what) if cause.place else Para(what)
-
-
-def _describe_cost(cost: CompileCost) -> list[Block]:
-    """What it costs, the code to paste and the advice. The details only say where the time went: `to_dict` has them."""
-    return [f"{cost.what}.", *([CodeBlock(cost.code)] if cost.code else []), cost.advice]
 
 
 # The block to paste

@@ -55,7 +55,7 @@ from ..evidence import (
 )
 from ..finding import Finding, get_severity
 from ..rule import Rule, list_changes, report
-from ..trace_tree import sum_traced, sum_user_functions
+from ..trace_tree import build_trace_tree, sum_user_functions
 from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems, find_tuning_runs, group_small_gains
 from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
@@ -276,7 +276,8 @@ def _find_traced_again(evidence: Evidence) -> list[CompileCost]:
     """The user's function that takes most of all tracing, if it is traced as part of others. The body of an unrolled
     loop is left out: the loop is a cost of its own.
     """
-    total, functions = sum_traced(evidence), sum_user_functions(evidence)
+    total = sum_seconds(root.total_s for root in build_trace_tree(evidence))
+    functions = sum_user_functions(evidence)
     loops = {row.loop.get("body") for row in evidence.rows(Compile) if row.loop is not None}
     often = (each for each in functions if each.is_inlined and each.count >= TRACING.worth_count)
     most = next((each for each in often if each.place[0] not in loops), None)
