@@ -99,6 +99,11 @@ class CompileCall:
         return format_place(self.file.name, self.node.lineno)
 
     @property
+    def result(self) -> str:
+        """What is called then: the name of the result, or what is compiled."""
+        return self.name or (ast.unparse(self.target) if self.target is not None else "")
+
+    @property
     def options(self) -> list[ast.keyword]:
         """Its keywords."""
         return self.node.keywords if isinstance(self.node, ast.Call) else []

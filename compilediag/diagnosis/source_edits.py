@@ -79,6 +79,13 @@ def parse_code(code: str) -> ast.Module | None:
     return tree if tree is not None and tree.body else None
 
 
+def parse_call(code: str) -> ast.Call | None:
+    """The call that is the value of a statement; None if it is not a call."""
+    tree = parse_code(code)
+    call = getattr(tree.body[0], "value", None) if tree is not None else None
+    return call if isinstance(call, ast.Call) else None
+
+
 def _parse(text: str) -> ast.Module | None:
     try:
         tree = ast.parse(text)

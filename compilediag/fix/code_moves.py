@@ -9,7 +9,6 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping
 
-from ..diagnosis.causes.cause import Cause
 from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.source_edits import write_path
 from ..events import GraphBreak
@@ -43,7 +42,7 @@ class EagerFirst:
     """
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        if not any(map(_is_filled_once, seen.open_causes)):
+        if not any(cause.is_set_once and not can_be_dynamic(cause) for cause in seen.open_causes):
             return
         for call in seen.program.compile_calls:
             bundle = self._call_once(call)
@@ -72,12 +71,6 @@ class EagerFirst:
         if splice is None:
             return ()
         return (change_file("code", f"one call of {target} that is not compiled", call.file, splice),)
-
-
-def _is_filled_once(cause: Cause) -> bool:
-    """True for an attribute or global that recompiled each function once, and is neither a size nor a number."""
-    is_kept = cause.path.is_module_attribute or cause.path.scope == "G"
-    return is_kept and cause.max_per_function == 1 and not can_be_dynamic(cause)
 
 
 def _runs_once(file: ProgramFile, statement: ast.stmt) -> bool:
@@ -131,8 +124,7 @@ def _move_out(
     program: Program, file: ProgramFile, function: Function, statement: ast.stmt, kept: str
 ) -> ProgramChange | None:
     removed = file.remove(statement)
-    arguments = function.args
-    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    names = list_parameters(function)
     used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - set(dir(builtins))
     others = [node for one in function.body if one is not statement for node in ast.walk(one)]
     is_read = any(kept in (getattr(node, "attr", None), getattr(node, "id", None)) for node in others)
@@ -143,8 +135,7 @@ def _move_out(
     parts = [(file.name, removed)]
     for other, call, owner in list_callers(program, file, function):
         own = {} if owner is None or not names else {names[0]: owner}
-        given = dict(zip(names[len(own) :], call.args, strict=False)) | {one.arg: one.value for one in call.keywords}
-        values = {**own, **{name: node for name, node in given.items() if name is not None}}
+        values = {**own, **find_arguments(function, call, bool(own))}
         text = _fill(statement, used if other is not file else used & {*names}, values)
         place = other.find_statement_of(call)
         inserted = other.insert_before(place, [text]) if text is not None and place is not None else None
@@ -169,15 +160,27 @@ def _fill(statement: ast.stmt, names: set[str], values: Mapping[str, ast.expr]) 
     return ast.unparse(Fill().visit(ast.parse(ast.unparse(statement))))
 
 
+def list_parameters(function: Function) -> list[str]:
+    arguments = function.args
+    return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def find_arguments(function: Function, call: ast.Call, is_method: bool) -> dict[str, ast.expr]:
+    """The values that a call of a function has for its parameters."""
+    return {
+        **dict(zip(list_parameters(function)[is_method:], call.args, strict=False)),
+        **{one.arg: one.value for one in call.keywords if one.arg is not None},
+    }
+
+
 def list_callers(
     program: Program, file: ProgramFile, function: Function
 ) -> Iterator[tuple[ProgramFile, ast.Call, ast.expr | None]]:
     """The calls of a function that is compiled, with the object whose method it is."""
     is_method = isinstance(file.parents.get(function), ast.ClassDef)
     for compiled in find_compile_calls(program, file, function):
-        name = compiled.name or (ast.unparse(compiled.target) if compiled.target else "")
         if compiled.node not in function.decorator_list:
-            found = program.list_calls(name)
+            found = program.list_calls(compiled.result)
         else:
             found = program.list_method_calls(function.name) if is_method else program.list_calls(function.name)
         for other, call in found:

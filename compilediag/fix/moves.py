@@ -18,7 +18,7 @@ from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags
 from ..diagnosis.rules.graph_breaks import find_remedy
 from ..diagnosis.rules.recompiles import advise
-from ..diagnosis.source_edits import is_static, parse_code, replace_argument, write_path
+from ..diagnosis.source_edits import is_static, parse_call, replace_argument, write_path
 from ..events import Compile, GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
@@ -176,9 +176,8 @@ def _list_sizes(causes: Iterable[Cause]) -> Iterator[tuple[CallSite, str, int]]:
 
 def _find_arguments(program: Program, site: CallSite, value: str) -> Iterator[tuple[ProgramFile, ast.stmt, str]]:
     """The statements that call what `site` calls, and what each passes where the site passes `value`."""
-    tree = parse_code(site.call or "")
-    call = getattr(tree.body[0], "value", None) if tree is not None else None
-    if not isinstance(call, ast.Call):
+    call = parse_call(site.call or "")
+    if call is None:
         return
     at = next((place for place, node in _list_places(call) if _begins(value, ast.unparse(node))), None)
     if at is None:
@@ -241,9 +240,8 @@ class PrintLater:
         rows = seen.evidence.rows(GraphBreak)
         remedies = filter(None, map(find_remedy, rows))
         for code in dict.fromkeys(remedy.code for remedy in remedies if not remedy.settings):
-            tree = parse_code(code)
-            call = getattr(tree.body[0], "value", None) if tree is not None else None
-            if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.func) in _REGISTERS:
+            call = parse_call(code)
+            if call is not None and len(call.args) == 1 and ast.unparse(call.func) in _REGISTERS:
                 name = write_path(ast.unparse(call.args[0]))
                 if name is not None:
                     yield (_register(seen, ast.unparse(call.func), name),)

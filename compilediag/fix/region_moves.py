@@ -14,7 +14,16 @@ from ..diagnosis.source_edits import Splice, write_path
 from ..events import Compile, GraphBreak
 from ..formatting import format_amount, format_names
 from ..trials.fresh_process import OBSERVE
-from .code_moves import Function, find_compile_calls, is_own_attribute, list_assigned, list_callers, list_functions
+from .code_moves import (
+    Function,
+    find_arguments,
+    find_compile_calls,
+    is_own_attribute,
+    list_assigned,
+    list_callers,
+    list_functions,
+    list_parameters,
+)
 from .program import Bundle, Observation, Program, ProgramChange, can_be_dynamic, change_file
 
 #: A graph with so many calls may have a loop unrolled.
@@ -163,16 +172,16 @@ def _find_attribute(file: ProgramFile, function: Function, compiled: CompileCall
     if compiled.node in function.decorator_list:
         return [(file, one, f"self.{name}") for one in made]
     statement = compiled.file.find_statement_of(compiled.node)
-    path = write_path(compiled.name or (ast.unparse(compiled.target) if compiled.target else ""))
+    path = write_path(compiled.result)
     return [(compiled.file, statement, f"{path}.{name}")] if made and statement is not None and path else []
 
 
 def _find_made(program: Program, file: ProgramFile, function: Function | None, name: str, levels: int) -> list[Made]:
     """The statement that makes what a function has by this name; in the callers, if it is a parameter."""
-    if function is not None and name in _list_parameters(function):
+    if function is not None and name in list_parameters(function):
         found = {}
         for other, call in program.list_calls(function.name) if levels else ():
-            value = _find_arguments(function, call, False).get(name)
+            value = find_arguments(function, call, False).get(name)
             caller = other.find_function(call.lineno)
             made = _find_made(program, other, caller, value.id, levels - 1) if isinstance(value, ast.Name) else []
             if not made:
@@ -186,19 +195,6 @@ def _find_made(program: Program, file: ProgramFile, function: Function | None, n
     return [(file, node, name) for node in assigned if isinstance(node.value, ast.Call) and len(assigned) == 1]
 
 
-def _list_parameters(function: Function) -> list[str]:
-    arguments = function.args
-    return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-
-
-def _find_arguments(function: Function, call: ast.Call, is_method: bool) -> dict[str | None, ast.expr]:
-    """The values that a call of a function has for its parameters."""
-    return {
-        **dict(zip(_list_parameters(function)[is_method:], call.args, strict=False)),
-        **{one.arg: one.value for one in call.keywords},
-    }
-
-
 # A region of a function around its calls
 
 
@@ -207,7 +203,7 @@ def _move_to_callers(
 ) -> ProgramChange | None:
     """`with context: loss = f(x)` at each call, if the region is all that the function does."""
     parameters = [*function.args.posonlyargs, *function.args.args]
-    used = {node.id for node in ast.walk(context) if isinstance(node, ast.Name)} & {*_list_parameters(function)}
+    used = {node.id for node in ast.walk(context) if isinstance(node, ast.Name)} & {*list_parameters(function)}
     passed = next((one for one in parameters if isinstance(context, ast.Name) and one.arg == context.id), None)
     others = [node for node in function.body if node is not region]
     is_whole = all(
@@ -227,7 +223,7 @@ def _move_to_callers(
         parts.append((file.name, file.remove_item(parameters, parameters.index(passed))))
     callers = [*list_callers(program, file, function)]
     for other, call, owner in callers:
-        given = _find_arguments(function, call, owner is not None)
+        given = find_arguments(function, call, owner is not None)
         value = given.get(passed.arg) if passed is not None else None
         splice = _wrap(other, call, value, file.get_text(context))
         if splice is None or (passed is not None and value is None):

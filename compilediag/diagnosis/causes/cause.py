@@ -205,6 +205,11 @@ class Cause:
         return max(Counter((get_place(row), row.region) for row in self.recompiles).values())
 
     @property
+    def is_set_once(self) -> bool:
+        """True for an attribute of a module or a global that recompiled each function once: a first call sets it."""
+        return (self.path.is_module_attribute or self.path.scope == "G") and self.max_per_function == 1
+
+    @property
     def region(self) -> int | None:
         """The region of `torch.compile(isolate_recompiles=True)` that it recompiled; None outside of one."""
         return self.recompiles[0].region

@@ -22,7 +22,7 @@ from ...system.source_files import SourceReader, find_cell_number, read_cell_cod
 from ..change import Edit
 from ..evidence import Evidence, get_place, group_by, kept
 from ..program_file import CompileCall, ProgramFile, find_compile_calls
-from ..source_edits import STATIC_OPTION, STATIC_SETTINGS, EditError, is_static, parse_code, undo_static
+from ..source_edits import STATIC_OPTION, STATIC_SETTINGS, EditError, is_static, parse_call, parse_code, undo_static
 from .call_sites import read_own_code
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
@@ -528,9 +528,8 @@ def _match(calls: Sequence[_Written], function: StackFrame, caller: StackFrame |
     decorators = [(one, one.function) for one in calls if one.function is not None]
     decorated = [one for one, (of, first, last) in decorators if of == name and first <= line <= last]
     others = [one for one in calls if one.function is None]
-    tree = parse_code(caller.call or "") if caller is not None else None
-    called = getattr(tree.body[0], "value", None) if tree is not None else None
-    callee = get_name(called.func) if isinstance(called, ast.Call) else None
+    called = parse_call(caller.call or "") if caller is not None else None
+    callee = get_name(called.func) if called is not None else None
     named = [one for one in others if name in one.names] or [one for one in others if callee in one.names]
     found = decorated or named or (others if len(others) == 1 else [])
     last = max((find_cell_number(one.choice.file) or 0 for one in found if one.choice), default=0)

@@ -205,8 +205,7 @@ def _is_kept_static(cause: Cause) -> bool:
 
 def list_static_choices(cause: Cause) -> tuple[StaticChoice, ...]:
     """What the user wrote that keeps a number static which torch makes dynamic by itself; nothing of other values."""
-    is_of_module = cause.facts.is_parameter or any(_is_in(name, *_MODULE_TENSORS) for name in cause.torch_sources)
-    if find_kind(cause) not in ("tensor_size", "value") or is_of_module or not _is_kept_static(cause):
+    if find_kind(cause) not in ("tensor_size", "value") or _is_module_tensor(cause) or not _is_kept_static(cause):
         return ()
     if _is_global(cause) or (_is_of_a_module(cause) and _is_integer(cause)):
         return ()
@@ -307,6 +306,11 @@ def _is_in(name: str, *dicts: str) -> bool:
     """True if torch's name of a value has it in one of these dicts of a module."""
     path = parse_path(name)
     return path is not None and path.has_attribute(*dicts)
+
+
+def _is_module_tensor(cause: Cause) -> bool:
+    """True for a size of a tensor that belongs to a module."""
+    return cause.facts.is_parameter or any(_is_in(name, *_MODULE_TENSORS) for name in cause.torch_sources)
 
 
 def _is_torch_module(cause: Cause) -> bool:
@@ -711,9 +715,7 @@ RULES = (
     Rule(
         "module_tensor_size",
         ("tensor_size",),
-        when=lambda cause: (
-            cause.facts.is_parameter or any(_is_in(name, *_MODULE_TENSORS) for name in cause.torch_sources)
-        ),
+        when=_is_module_tensor,
         cases=(
             Case(
                 when=lambda cause: cause.facts.is_parameter,

@@ -77,8 +77,7 @@ def _describe_objects(cause: Cause) -> str:
 
 def _is_filled(cause: Cause) -> bool:
     """True for an attribute of a module or a global that changed once, as what a first call fills does."""
-    is_kept = cause.path.is_module_attribute or cause.path.scope == "G"
-    return is_kept and cause.max_per_function == 1 and cause.values[:1] in (("None",), ("NoneType",), *_UNFILLED)
+    return cause.is_set_once and cause.values[:1] in (("None",), ("NoneType",), *_UNFILLED)
 
 
 def _advise_filling(cause: Cause) -> str:
