@@ -189,12 +189,12 @@ def _check_graph_breaks(data: Rows, limits: Limits) -> Iterator[Broken]:
     rows = data.rows(GraphBreak)
     if limits.max_graph_breaks is not None and len(rows) > limits.max_graph_breaks:
         title = f"{format_amount(len(rows), 'graph break')}, at most {limits.max_graph_breaks} allowed:"
-        yield Broken(title, list(dict.fromkeys(map(_describe_break, rows))), _find_causes(data, rows))
-
-
-def _describe_break(row: GraphBreak) -> str:
-    where = format_place(row.user_file, row.user_line) or "unknown line"
-    return f"{where}: {format_line(row.user_code or '', 60)} ({format_line(row.reason or 'no reason', 100)})"
+        causes = (
+            f"{format_place(row.user_file, row.user_line) or 'unknown line'}: {format_line(row.user_code or '', 60)} "
+            f"({format_line(row.reason or 'no reason', 100)})"
+            for row in rows
+        )
+        yield Broken(title, list(dict.fromkeys(causes)), _find_causes(data, rows))
 
 
 def _check_silent_eager(data: Rows, limits: Limits) -> Iterator[Broken]:

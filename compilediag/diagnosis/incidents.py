@@ -249,8 +249,34 @@ def list_incidents(evidence: Evidence) -> list[Incident]:
 @kept_after(list_incidents, find_recompiles, find_refused_calls, find_inputs)
 def find_incidents(evidence: Evidence) -> list[Incident]:
     """All incidents of a session with their causes, fingerprints, changes and inputs."""
-    found = list_incidents(evidence)
-    return [*map(_Explained(evidence).complete, found)] if found else []
+    incidents = list_incidents(evidence)
+    if not incidents:
+        return []
+    recompiles = {row.compile_key: row for row in evidence.rows(Recompile) if row.compile_key}
+    refused = {row.event_id: row for row in evidence.rows(RefusedCall)}
+    findings: dict[int | None, Finding] = {}
+    for finding in (*find_recompiles(evidence), *find_refused_calls(evidence)):
+        for number in finding.evidence:
+            findings.setdefault(number, finding)
+    found = []
+    for one in incidents:
+        row: Recompile | RefusedCall | None = refused.get(one.event_id)
+        if one.kind in ("compile", "recompile"):
+            row = recompiles.get(one.compile_key or "")
+        change = (describe_guard(row) if row is not None else None) or one.change
+        known = findings.get(row.event_id if row is not None else one.event_id)
+        place = format_function(one.function, one.file, one.line)
+        cause = f"{one.kind.replace('_', ' ')} of {place} after the warm-up: {change or 'first call'}"
+        found.append(
+            dataclasses.replace(
+                one,
+                cause=cause if known is None else known.title,
+                fingerprint=make_incident_fingerprint(one) if known is None else known.fingerprint,
+                change=change,
+                inputs=_name_inputs(evidence, one, row),
+            )
+        )
+    return found
 
 
 def _join_rows(read: Sequence[tuple[Event, Incident]]) -> list[Incident]:
@@ -282,56 +308,22 @@ def _add_parts(incidents: Sequence[Incident]) -> list[Incident]:
     ]
 
 
-class _Explained:
-    """What the diagnosis knows of the incidents: their causes, by the rows that findings are about."""
-
-    def __init__(self, evidence: Evidence):
-        self._recompiles = {row.compile_key: row for row in evidence.rows(Recompile) if row.compile_key}
-        self._inputs = find_inputs(evidence)
-        self._findings: dict[int | None, Finding] = {}
-        for finding in (*find_recompiles(evidence), *find_refused_calls(evidence)):
-            for number in finding.evidence:
-                self._findings.setdefault(number, finding)
-        self._failures = evidence.by_compile(GuardFailure)
-        self._refused = {row.event_id: row for row in evidence.rows(RefusedCall)}
-
-    def complete(self, incident: Incident) -> Incident:
-        """The incident with its cause, fingerprint, change and inputs, as far as they are known."""
-        row: Recompile | RefusedCall | None = self._refused.get(incident.event_id)
-        if incident.kind in ("compile", "recompile"):
-            row = self._recompiles.get(incident.compile_key or "")
-        change = (describe_guard(row) if row is not None else None) or incident.change
-        finding = self._findings.get(row.event_id if row is not None else incident.event_id)
-        if finding is not None:
-            cause, fingerprint = finding.title, finding.fingerprint
-        else:
-            place = format_function(incident.function, incident.file, incident.line)
-            cause = f"{incident.kind.replace('_', ' ')} of {place} after the warm-up: {change or 'first call'}"
-            fingerprint = make_incident_fingerprint(incident)
-        return dataclasses.replace(
-            incident,
-            cause=cause,
-            fingerprint=fingerprint,
-            change=change,
-            inputs=self._name_inputs(incident, row),
-        )
-
-    def _name_inputs(self, incident: Incident, row: Recompile | RefusedCall | None) -> str | None:
-        """`x: f32[4, 16], n = 6`: the tensors of the graph, and the guarded values that differed, which are all that is
-        known where the graph was not recorded.
-        """
-        tensors = self._inputs.get(incident.compile_key)
-        failed: list[Recompile | RefusedCall | GuardFailure] = [] if row is None else [row]
-        if row is not None and row.compile_key is not None:
-            of_closest = self._failures.get(row.compile_key, ())
-            failed += [one for one in of_closest if one.entry_compile_key == row.closest_compile_key]
-        kinds = ("value", "type", "length") if tensors else None
-        values = [
-            f"{format_expression(one.guard_source)} = {one.actual}"
-            for one in failed
-            if one.guard_source and one.actual is not None and (kinds is None or one.guard_kind in kinds)
-        ]
-        return format_line(", ".join(dict.fromkeys([*filter(None, (tensors,)), *values])), MAX_CHANGE) or None
+def _name_inputs(evidence: Evidence, incident: Incident, row: Recompile | RefusedCall | None) -> str | None:
+    """`x: f32[4, 16], n = 6`: the tensors of the graph, and the guarded values that differed, which are all that is
+    known where the graph was not recorded.
+    """
+    tensors = find_inputs(evidence).get(incident.compile_key)
+    failed: list[Recompile | RefusedCall | GuardFailure] = [] if row is None else [row]
+    if row is not None and row.compile_key is not None:
+        of_closest = evidence.by_compile(GuardFailure).get(row.compile_key, ())
+        failed += [one for one in of_closest if one.entry_compile_key == row.closest_compile_key]
+    kinds = ("value", "type", "length") if tensors else None
+    values = [
+        f"{format_expression(one.guard_source)} = {one.actual}"
+        for one in failed
+        if one.guard_source and one.actual is not None and (kinds is None or one.guard_kind in kinds)
+    ]
+    return format_line(", ".join(dict.fromkeys([*filter(None, (tensors,)), *values])), MAX_CHANGE) or None
 
 
 def make_incident_fingerprint(incident: Incident) -> str:

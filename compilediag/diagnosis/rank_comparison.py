@@ -242,7 +242,12 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
     step, other = here[ranks[0]], here[others[0]]
     own, usual = steps[ranks[0]], steps[others[0]]
     if step is not None and other is not None and _skips_step(own, usual, position):
-        return _report_skipped(position, groups, step, other, _describe_known_values(own[:position], other))
+        known, who = _describe_known_values(own[:position], other), _name_ranks(ranks)
+        sentence = (
+            f"{who} did not compile {_locate(other)}: {_describe_cause(other)} on {_name_ranks(others)}; "
+            f"{who} {_describe_next(step, known)}"
+        )
+        return _make_divergence("way", position, groups, other, sentence, (known, _get_actual(other)), [other, step])
     before = own[position - 1] if position else None
     last = next(found for found in (step, before, other) if found is not None)
     known = _describe_known_values(usual[:position], step)
@@ -264,15 +269,6 @@ def _skips_step(own: list[RankStep], usual: list[RankStep], position: int) -> bo
     """True if a rank left out what the others compile here: it goes on with what they come to later."""
     to_come = {step.target for step in usual[position:]}
     return own[position].target in to_come and usual[position].target not in {step.target for step in own[position:]}
-
-
-def _report_skipped(position: int, groups: list[list[int]], step: RankStep, other: RankStep, known: str) -> Divergence:
-    ranks, others = _name_ranks(groups[1]), _name_ranks(groups[0])
-    sentence = (
-        f"{ranks} did not compile {_locate(other)}: {_describe_cause(other)} on {others}; "
-        f"{ranks} {_describe_next(step, known)}"
-    )
-    return _make_divergence("way", position, groups, other, sentence, (known, _get_actual(other)), [other, step])
 
 
 def _compare_aspect(kind: str, position: int, groups: list[list[int]], here: StepsAt) -> Divergence:

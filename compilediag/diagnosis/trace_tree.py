@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..decode.call_stacks import is_torch_file
@@ -48,36 +48,26 @@ def build_trace_tree(evidence: Evidence) -> tuple[TracedCalls, ...]:
         order.append(stack)
         waiting += by_caller.get(stack, ()) if stack is not None else ()
     made: dict[str | None, TracedCalls] = {}
-    find_owner = _make_owner_finder(evidence)
-    for stack in reversed(order):
-        below = [made[each] for each in by_caller.get(stack, ()) if each in made] if stack is not None else []
-        made[stack] = _sum_rows(groups[stack], find_owner, below)
-    return tuple(sorted((made[stack] for stack in roots), key=lambda calls: -calls.total_s))
-
-
-def _sum_rows(
-    rows: Sequence[TracedFunction], find_owner: Callable[[TracedFunction], str], below: list[TracedCalls]
-) -> TracedCalls:
-    return TracedCalls(
-        place=get_place(rows[0]),
-        call_line=rows[0].call_line,
-        count=sum(row.count or 0 for row in rows),
-        own_s=sum_seconds(row.own_s for row in rows),
-        total_s=sum_seconds(row.total_s for row in rows),
-        owner=find_owner(rows[0]),
-        calls=tuple(sorted(below, key=lambda calls: -calls.total_s)),
-    )
-
-
-def _make_owner_finder(evidence: Evidence) -> Callable[[TracedFunction], str]:
     own = read_own_code(evidence)
+    for stack in reversed(order):
+        rows, first = groups[stack], groups[stack][0]
+        owner = YOURS if own.is_own(first.file, first.function) else LIBRARIES
+        below = [made[each] for each in by_caller.get(stack, ()) if each in made] if stack is not None else []
+        made[stack] = TracedCalls(
+            place=get_place(first),
+            call_line=first.call_line,
+            count=sum(row.count or 0 for row in rows),
+            own_s=sum_seconds(row.own_s for row in rows),
+            total_s=sum_seconds(row.total_s for row in rows),
+            owner=TORCH if first.file is not None and is_torch_file(first.file) else owner,
+            calls=_sort_calls(below),
+        )
+    return _sort_calls(made[stack] for stack in roots)
 
-    def find_owner(row: TracedFunction) -> str:
-        if row.file is not None and is_torch_file(row.file):
-            return TORCH
-        return YOURS if own.is_own(row.file, row.function) else LIBRARIES
 
-    return find_owner
+def _sort_calls(calls: Iterable[TracedCalls]) -> tuple[TracedCalls, ...]:
+    """Most seconds first."""
+    return tuple(sorted(calls, key=lambda each: -each.total_s))
 
 
 def walk_trace_tree(roots: Sequence[TracedCalls]) -> Iterator[tuple[TracedCalls, tuple[TracedCalls, ...]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..events import Artifact, CacheLookup, Compile, Rows, SymbolicShape
@@ -49,33 +49,37 @@ def list_variants(data: Rows) -> list[Variants]:
     """
     lookups = group_by(data.rows(CacheLookup), lambda row: row.compile_key)
     ranks = group_by(data.rows(Compile), lambda row: row.rank).values()
-    counted = [variants for rows in ranks for variants in _list_of_rank(rows, lookups)]
-    return [_join(found) for found in group_by(counted, lambda variants: variants.place).values()]
-
-
-def _join(found: Sequence[Variants]) -> Variants:
-    most = {name: max(getattr(one, name) for one in found) for name in ("count", "backwards", "stored")}
-    return replace(found[0], **most)
-
-
-def _list_of_rank(compiles: Sequence[Compile], lookups: Mapping[str | None, Sequence[CacheLookup]]) -> list[Variants]:
-    keys = group_by(compiles, lambda row: row.compile_key)
-    parts = [(rows, lookups.get(key, [])) for key, rows in keys.items() if key is not None]
+    compiles = [rows for own in ranks for key, rows in group_by(own, lambda row: row.compile_key).items() if key]
     made = [
-        (rows, found)
-        for rows, found in parts
+        rows
+        for rows in compiles
         if rows[0].trigger == "dynamo" and rows[0].graph_ops and all(row.outcome in MADE for row in rows)
     ]
-    groups = group_by(
-        made, lambda part: (part[0][0].function or "", get_basename(part[0][0].file or ""), part[0][0].line or 0)
-    )
-    return [_count(place, found) for place, found in groups.items()]
+    counted = [
+        Variants(
+            *_get_place(group[0][0]),
+            count=len(group),
+            backwards=sum(any(row.trigger == "lazy_backward" for row in rows) for rows in group),
+            stored=sum(any(map(_has_graph, lookups.get(rows[0].compile_key, ()))) for rows in group),
+        )
+        for group in group_by(made, lambda rows: (rows[0].rank, _get_place(rows[0]))).values()
+    ]
+    return [
+        replace(
+            found[0], **{name: max(getattr(one, name) for one in found) for name in ("count", "backwards", "stored")}
+        )
+        for found in group_by(counted, lambda variants: variants.place).values()
+    ]
 
 
-def _count(place: tuple[str, str, int], parts: Sequence[tuple[Sequence[Compile], Sequence[CacheLookup]]]) -> Variants:
-    backwards = sum(any(row.trigger == "lazy_backward" for row in rows) for rows, _ in parts)
-    stored = sum(any(r.cache == "aot_autograd" and r.outcome in ("hit", "saved") for r in found) for _, found in parts)
-    return Variants(*place, count=len(parts), backwards=backwards, stored=stored)
+def _get_place(row: Compile) -> tuple[str, str, int]:
+    """What finds a function in another process; see `Variants.place`."""
+    return row.function or "", get_basename(row.file or ""), row.line or 0
+
+
+def _has_graph(row: CacheLookup) -> bool:
+    """True if the whole graph is in the outer cache."""
+    return row.cache == "aot_autograd" and row.outcome in ("hit", "saved")
 
 
 def list_missing(expected: Iterable[Variants], data: Rows) -> list[str]:
@@ -100,8 +104,7 @@ def list_inputs(data: Rows) -> dict[tuple[str, str, int], list[str]]:
     inputs: dict[tuple[str, str, int], list[str]] = {}
     for row in data.rows(Compile):
         if row.trigger == "dynamo" and row.compile_key in known:
-            place = (row.function or "", get_basename(row.file or ""), row.line or 0)
-            inputs.setdefault(place, []).append(known[row.compile_key])
+            inputs.setdefault(_get_place(row), []).append(known[row.compile_key])
     return inputs
 
 
