@@ -232,6 +232,9 @@ def _make_change_key(cause: Cause) -> tuple[object, ...]:
     if cause.family in _OBJECTS or not cause.values:
         return (id(cause),)
     own = cause.region, cause.is_still_static, cause.is_first
+    if cause.family == "dict_keys" and cause.path.is_module_attribute and cause.path.steps[-1].kind == "item":
+        # The keys that each of several objects has, one after the other: `self.scales['a']`, `self.scales['b']`.
+        return cause.family, cause.path.parent.text, cause.recompiles[0].function, cause.recompiles[0].file, *own
     return cause.family, cause.source, cause.values, cause.bounds, *own
 
 
