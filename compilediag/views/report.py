@@ -10,6 +10,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -156,20 +157,13 @@ def pack_tables(
 ) -> tuple[dict[str, list[PackedColumn]], list[str]]:
     """(table -> its packed columns, the texts that they name by their positions)."""
     cells = {table: [list(column) for column in zip(*rows, strict=True)] for table, rows in tables.items()}
-    texts = {table: [_is_text(column) for column in listed] for table, listed in cells.items()}
-    counts = Counter(
-        cell
-        for table, listed in cells.items()
-        for column, is_text in zip(listed, texts[table], strict=True)
-        if is_text
-        for cell in column
-        if cell is not None
-    )
-    strings = [text for text, count in counts.items() if count > 1 and len(text) >= MIN_CHARS]
+    texts = (column for listed in cells.values() for column in listed if _is_text(column))
+    counts = Counter(chain.from_iterable(texts))
+    strings = [text for text, count in counts.items() if text is not None and count > 1 and len(text) >= MIN_CHARS]
     numbers: dict[Any, int] = {text: number for number, text in enumerate(strings)}
 
-    def pack_column(column: list[Cell], is_text: bool, is_time: bool) -> PackedColumn:
-        if is_text:
+    def pack_column(column: list[Cell], is_time: bool) -> PackedColumn:
+        if _is_text(column):
             return {"texts": [numbers.get(cell, cell) for cell in column]}
         if is_time and all(isinstance(cell, float) for cell in column):
             return {"times": _subtract([round(cast(float, cell) * 1000) for cell in column])}
@@ -180,7 +174,7 @@ def pack_tables(
     packed = {}
     for table, listed in cells.items():
         times = {at for at, column in enumerate(columns.get(table, ())) if column["type"] == "time"}
-        packed[table] = [pack_column(column, texts[table][at], at in times) for at, column in enumerate(listed)]
+        packed[table] = [pack_column(column, at in times) for at, column in enumerate(listed)]
     return packed, strings
 
 
