@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
-from compilediag.json_document import JsonDocument
 
 from .command_parser import Command
 from .output import print_text
 
 if TYPE_CHECKING:
     from compilediag.logs.folders import FollowedFiles
-    from compilediag.views.live_status import JobReader, JobStatus
+    from compilediag.views.live_status import JobStatus
 
 #: Seconds between two looks at the job.
 INTERVAL_S = 0.5
@@ -89,49 +88,33 @@ def _open(path: Path, wait: bool) -> FollowedFiles:
 
 
 def _follow(data: FollowedFiles, title: str, show_screen: bool, as_json: bool) -> JobStatus:
-    """Show the job until it ends; its last state."""
+    """Show the job until it ends; its last state. A state is printed if it differs from the one before."""
+    from compilediag.views.json_documents import describe_job
     from compilediag.views.live_status import JobReader, LiveLines
 
-    reader = JobReader(data, title)
-    if show_screen:
-        from .live_screen import LiveScreen
+    reader, lines, last = JobReader(data, title), LiveLines(), None
+    with contextlib.ExitStack() as stack:
+        screen = None
+        if show_screen:
+            from .live_screen import LiveScreen
 
-        with LiveScreen() as screen:
-            return _repeat(reader, data, screen.show)
-    if as_json:
-        return _repeat(reader, data, _print_changes())
-    lines = LiveLines()
-
-    def print_lines(job: JobStatus) -> None:
-        for line in lines.describe(job):
-            print_text(line)
-            sys.stdout.flush()
-
-    return _repeat(reader, data, print_lines)
-
-
-def _repeat(reader: JobReader, data: FollowedFiles, show: Callable[[JobStatus], None]) -> JobStatus:
-    while True:
-        job = reader.read(data.files.values())
-        show(job)
-        if not job.is_live:
-            return job
-        time.sleep(INTERVAL_S)
-
-
-def _print_changes() -> Callable[[JobStatus], None]:
-    """Print each state of a job that differs from the one before as a line of JSON."""
-    from compilediag.views.json_documents import describe_job
-
-    last: list[JsonDocument] = []
-
-    def print_change(job: JobStatus) -> None:
-        document = describe_job(job)
-        if [replace(document, time_ns=0)] != last:
-            last[:] = [replace(document, time_ns=0)]
-            print(json.dumps(document.to_dict()), flush=True)
-
-    return print_change
+            screen = stack.enter_context(LiveScreen())
+        while True:
+            job = reader.read(data.files.values())
+            if screen is not None:
+                screen.show(job)
+            elif as_json:
+                document = describe_job(job)
+                if replace(document, time_ns=0) != last:
+                    last = replace(document, time_ns=0)
+                    print(json.dumps(document.to_dict()), flush=True)
+            else:
+                for line in lines.describe(job):
+                    print_text(line)
+                    sys.stdout.flush()
+            if not job.is_live:
+                return job
+            time.sleep(INTERVAL_S)
 
 
 def _print_end(data: FollowedFiles, path: str, job: JobStatus, file: TextIO) -> int:
