@@ -14,23 +14,23 @@ from typing import Any
 
 __all__ = ["LightningCallback", "TransformersCallback", "read_metrics"]
 
-#: Lightning under both of its names.
-LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
+#: Callback -> the class here that has its hooks, and the class of the library, which can have several names.
+_CALLBACKS = {
+    "TransformersCallback": ("TransformersHooks", "TrainerCallback", ("transformers",)),
+    "LightningCallback": ("LightningHooks", "Callback", ("lightning.pytorch", "pytorch_lightning")),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "read_metrics":
-        from .training_watch import read_metrics as value
-    elif name == "TransformersCallback":
-        from .training_watch import TransformersHooks
-
-        value = _derive(name, TransformersHooks, _import_bases(("transformers",), "TrainerCallback"))
-    elif name == "LightningCallback":
-        from .training_watch import LightningHooks
-
-        value = _derive(name, LightningHooks, _import_bases(LIGHTNING, "Callback"))
-    else:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import training_watch
+
+    if name == "read_metrics":
+        value: Any = training_watch.read_metrics
+    else:
+        hooks, base, modules = _CALLBACKS[name]
+        value = _derive(name, getattr(training_watch, hooks), _import_bases(modules, base))
     globals()[name] = value
     return value
 
