@@ -21,7 +21,7 @@ from ..diagnosis import explain_gaps
 from ..diagnosis.evidence import sum_known
 from ..diagnosis.rules.break_even import CallTally, EntryWorth
 from ..document import Block, Items, Section, escape_unprintable, shorten_items, to_text
-from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
+from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, SourceStatus
 from ..formatting import (
     format_amount,
     format_count,
@@ -230,15 +230,6 @@ class _CompileFacts:
     first: int | None = None
     seconds: float | None = None
     tree: int | None = None
-
-
-def make_documents(data: Rows, has_every_guard: bool) -> list[FunctionDocument]:
-    """The documents of a session without the user's code and guard trees."""
-    documents = ExplorerDocuments(has_every_guard, None)
-    for kind in (SourceStatus, Compile, Recompile, GuardFailure, Calls):
-        for event in data.rows(kind):
-            documents.add(event)
-    return documents.make_all()
 
 
 #: The lists of a document, which are sent as column names and rows.
@@ -645,9 +636,12 @@ MAX_VALUES = 8
 def format_explorer(data: SessionData) -> str:
     """What `session.explore()` shows, as text of at most 100 columns, which only a longer word exceeds."""
     with data.settled():
-        documents = make_documents(data, data.meta.get("detail") == "full")
+        explorer = ExplorerDocuments(data.meta.get("detail") == "full", None)
+        for kind in (SourceStatus, Compile, Recompile, GuardFailure, Calls):
+            for event in data.rows(kind):
+                explorer.add(event)
         gap = explain_gaps(data).get("recompiles")
-    return escape_unprintable(f"{to_text(describe_functions(documents, gap))}\n")
+    return escape_unprintable(f"{to_text(describe_functions(explorer.make_all(), gap))}\n")
 
 
 def describe_functions(documents: Sequence[FunctionDocument], gap: str | None) -> Section:
