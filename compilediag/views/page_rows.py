@@ -224,11 +224,6 @@ class News:
     events: list[Event] = field(default_factory=list)
     updates: list[Recompile] = field(default_factory=list)
 
-    @property
-    def artifacts(self) -> list[Artifact]:
-        """The artifacts among the events."""
-        return [event for event in self.events if isinstance(event, Artifact)]
-
 
 class PageRows:
     """The rows of one session. `redactor` changes events before anything else sees them."""

@@ -47,6 +47,11 @@ _REPLACED = (
     "The live page needs a notebook that can show Jupyter widgets. When the watch stops, this text is replaced by what "
     "was recorded."
 )
+#: What a notebook keeps if it is saved while the watch runs, and no longer.
+PLACEHOLDER = {
+    "text/plain": f"{_WATCHING}. {_REPLACED}",
+    "text/html": f"<p><strong>{_WATCHING}.</strong> {_REPLACED}</p>",
+}
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,6 @@ class WidgetTexts:
         """What a notebook keeps; `name` is a class for the outermost element."""
         text, document = self.make_last()
         return {"text/plain": text, "text/html": to_html(document, f"cdiag-record {name}")}
-
-    def make_placeholder(self) -> dict[str, str]:
-        """What a notebook keeps if it is saved while the watch runs, and no longer."""
-        html = f"<p><strong>{_WATCHING}.</strong> {_REPLACED}</p>"
-        return {"text/plain": f"{_WATCHING}. {_REPLACED}", "text/html": html}
 
 
 def make_dashboard_texts(data: SessionData) -> WidgetTexts:

@@ -28,7 +28,7 @@ from .explorer import format_explorer
 from .export import export_session
 from .model import ViewModel, dumps
 from .patches import Pump
-from .record import WidgetTexts, make_dashboard_texts, make_plain_texts, make_plan_texts
+from .record import PLACEHOLDER, WidgetTexts, make_dashboard_texts, make_plain_texts, make_plan_texts
 from .report import write_report
 
 try:
@@ -191,7 +191,7 @@ class DashboardWidget(anywidget.AnyWidget):
         if self.model.data.state != "watching":
             output.finish(self._texts.make_record(self.record))
         elif is_kernel():
-            output.show(self._texts.make_placeholder())
+            output.show(PLACEHOLDER)
         else:
             output.show({"text/plain": repr(self)})
 
