@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from ..diagnosis.evidence import group_by
 from ..diagnosis.incidents import Incident, count_incidents, describe_guard, find_warmup_ends, list_incidents
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.rank_comparison import ColdRank, find_cold_ranks
-from ..events import Compile, Event, Recompile, WarmupEnd
+from ..events import NS_PER_S, Compile, Event, Recompile, WarmupEnd
 from ..events.words import format_phase
 from ..formatting import format_amount, format_function, format_names, format_seconds
 from ..json_document import described
@@ -23,7 +23,6 @@ from .model import Pace
 
 #: Seconds without a compile after which a job may hang outside of torch.compile.
 QUIET_S = 30.0
-NS_PER_S = 1e9
 Row = TypeVar("Row", bound=Event)
 _RANK_FILE = re.compile(r"rank-(\d+)")
 #: A compile, or the time without one, is reported again after so many seconds, then after twice as many, and so on.
@@ -106,9 +105,9 @@ class JobStatus:
     plan: Plan
     now_ns: int
     is_live: bool
-    warmup_ends: tuple[WarmupEnd, ...] = ()
-    incidents: tuple[Incident, ...] = ()
-    cold_ranks: tuple[ColdRank, ...] = ()
+    warmup_ends: tuple[WarmupEnd, ...]
+    incidents: tuple[Incident, ...]
+    cold_ranks: tuple[ColdRank, ...]
 
     @property
     def recompiles(self) -> list[tuple[str, Recompile]]:
@@ -146,8 +145,8 @@ class JobReader:
         by_pid = (group_by(compiles, lambda row: row.pid), group_by(recompiles, lambda row: row.pid))
         processes = [_describe(file, len(files), *by_pid, before) for file in files]
         processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
-        status = JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live)
-        return replace(status, warmup_ends=tuple(ends), incidents=tuple(incidents), cold_ranks=tuple(cold))
+        found = (tuple(ends), tuple(incidents), tuple(cold))
+        return JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live, *found)
 
 
 def _describe(
@@ -167,15 +166,11 @@ def _describe(
         was_killed=file.was_killed,
         in_flight=tuple(_describe_state(state, before) for state in states if state.get("started_ns")),
         began_ns=file.began_ns,
-        quiet_since_ns=max([file.began_ns, *map(_find_end, own)]),
+        quiet_since_ns=max([file.began_ns, *(row.end_ns for row in own)]),
         ended_ns=None if file.is_live else file.ended_ns,
         compiles=own,
         recompiles=_join_processes(recompiles, file.pids),
     )
-
-
-def _find_end(row: Compile) -> int:
-    return row.time_ns + int((row.duration_s or 0.0) * NS_PER_S)
 
 
 def _join_processes(groups: Mapping[int | None, list[Row]], pids: set[int]) -> tuple[Row, ...]:
@@ -316,7 +311,7 @@ class LiveLines:
         recompiles = process.recompiles[len(before.recompiles) if before else 0 :]
         compiles = process.compiles[len(before.compiles) if before else 0 :]
         yield from ((row.time_ns, f"recompiles {describe_recompile(row)}") for row in recompiles)
-        yield from ((_find_end(row), describe_compile(row)) for row in compiles)
+        yield from ((row.end_ns, describe_compile(row)) for row in compiles)
         running = before.in_flight if before else ()
         begun = {(frame.function, frame.started_ns) for frame in running}
         if process.is_live:
