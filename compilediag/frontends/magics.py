@@ -93,43 +93,30 @@ def _add_watch_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _make_line_parser() -> _MagicParser:
-    parser = _MagicParser("%compilewatch")
-    parser.add_argument("action", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("path", nargs="?", help=argparse.SUPPRESS)
-    _add_watch_options(parser)
-    return parser
+LINE_PARSER = _MagicParser("%compilewatch")
+LINE_PARSER.add_argument("action", nargs="?", help=argparse.SUPPRESS)
+LINE_PARSER.add_argument("path", nargs="?", help=argparse.SUPPRESS)
+_add_watch_options(LINE_PARSER)
 
+CELL_PARSER = _MagicParser("%%compilewatch")
+CELL_PARSER.add_argument("--report", metavar="PATH", help="write an HTML report when the cell ends")
+CELL_PARSER.add_argument("--quiet", action="store_true", help="show neither the dashboard nor the summary line")
+CELL_PARSER.add_argument("--fail-on-recompile", action="store_true", help="fail the cell if anything in it recompiles")
+_add_watch_options(CELL_PARSER)
 
-def _make_cell_parser() -> _MagicParser:
-    parser = _MagicParser("%%compilewatch")
-    parser.add_argument("--report", metavar="PATH", help="write an HTML report when the cell ends")
-    parser.add_argument("--quiet", action="store_true", help="show neither the dashboard nor the summary line")
-    parser.add_argument("--fail-on-recompile", action="store_true", help="fail the cell if anything in it recompiles")
-    _add_watch_options(parser)
-    return parser
-
-
-def _make_trial_parser() -> _MagicParser:
-    parser = _MagicParser("compilewatch try | fix")
-    parser.add_argument("action", choices=TRIALS, help=argparse.SUPPRESS)
-    parser.add_argument("path", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--skip",
-        metavar="N",
-        type=int,
-        action="append",
-        default=[],
-        help="leave the cell In[N] out; can be repeated. A cell with the comment `# compilediag: skip` is left out too",
-    )
-    parser.add_argument("--fast", action="store_true", help="do not use the cells' own backend: no proof, no times")
-    parser.add_argument("--cpu", action="store_true", help="hide the GPUs from the processes")
-    return parser
-
-
-LINE_PARSER = _make_line_parser()
-CELL_PARSER = _make_cell_parser()
-TRIAL_PARSER = _make_trial_parser()
+TRIAL_PARSER = _MagicParser("compilewatch try | fix")
+TRIAL_PARSER.add_argument("action", choices=TRIALS, help=argparse.SUPPRESS)
+TRIAL_PARSER.add_argument("path", nargs="?", help=argparse.SUPPRESS)
+TRIAL_PARSER.add_argument(
+    "--skip",
+    metavar="N",
+    type=int,
+    action="append",
+    default=[],
+    help="leave the cell In[N] out; can be repeated. A cell with the comment `# compilediag: skip` is left out too",
+)
+TRIAL_PARSER.add_argument("--fast", action="store_true", help="do not use the cells' own backend: no proof, no times")
+TRIAL_PARSER.add_argument("--cpu", action="store_true", help="hide the GPUs from the processes")
 
 
 def parse_line_arguments(line: str) -> argparse.Namespace:
