@@ -50,7 +50,7 @@ class FixButton:
     def install(self) -> None:
         """Let the pages of this kernel have the button."""
         # Without anywidget there are no pages.
-        with contextlib.suppress(ModuleNotFoundError):
+        with contextlib.suppress(CompilediagError):
             from ..views.widget import ANSWERS
 
             ANSWERS[_TYPE] = self.answer
@@ -58,7 +58,7 @@ class FixButton:
 
     def remove(self) -> None:
         """Take the button away, and end a search."""
-        with contextlib.suppress(ModuleNotFoundError):
+        with contextlib.suppress(CompilediagError):
             from ..views.widget import ANSWERS
 
             ANSWERS.pop(_TYPE, None)

@@ -226,6 +226,18 @@ def test_unloading_takes_everything_away(shell):
     assert run(shell, "%%compilewatch --quiet\npass").success
 
 
+def test_the_magics_need_no_anywidget(python_without):
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+for line in ("%load_ext compilediag", "%compilewatch off", "%unload_ext compilediag"):
+    assert shell.run_cell(line).success
+"""
+    done = python_without({"anywidget"}, code)
+    assert (done.returncode, done.stdout) == (0, "compilediag: no watch is running\n"), done.stderr
+
+
 def test_help_shows_each_magic_once_and_as_it_is_typed(shell, capsys):
     options = ("--detail {lean,full}", "--calls", "--my-code PATH")
     of_cells = ("--report PATH", "--quiet", "--fail-on-recompile")
