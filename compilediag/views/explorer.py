@@ -386,15 +386,6 @@ class GridRow:
     lookalikes: dict[int, str | None]
     companies: list[set[int]]
 
-    @property
-    def has_every_entry(self) -> bool:
-        """False if the failing guards of some checked entries are not known."""
-        return len(self.document["cells"]) == (self.document["entries_checked"] or 0)
-
-    def has_failed_everywhere(self, guard: int) -> bool:
-        """True if the guard failed in every entry of the recompile that is recorded."""
-        return all(any(f.guard == guard for f in found) for _, found in self.document["cells"])
-
 
 class GuardList:
     """The guards that failed, numbered in the order of appearance. All checks of one source are one guard."""
@@ -494,8 +485,11 @@ def _collect_values(guard: _GuardHistory, rows: list[GridRow], entries: Iterable
     for step, row in enumerate(rows, 1):
         actual = row.actual.get(number)
         if actual is not None:
-            is_new = row.has_failed_everywhere(number)
-            value = values.add(actual, is_new and row.has_every_entry, is_new, row.lookalikes.get(number))
+            cells = row.document["cells"]
+            is_new = all(any(f.guard == number for f in found) for _, found in cells)
+            # Of each entry that was checked, the failing guards are known.
+            is_whole = len(cells) == (row.document["entries_checked"] or 0)
+            value = values.add(actual, is_new and is_whole, is_new, row.lookalikes.get(number))
             points.append((step, value, True))
     return {"values": values.listed, "points": points}
 
