@@ -25,13 +25,13 @@ from .events.words import describe_code
 from .formatting import format_amount, format_first_line, format_function, format_line, format_names, format_seconds
 from .logs.inputs import InputKind, check_input, identify_input
 from .session import Session, load_any
+from .storage.data import SessionData
 from .system.files import OutputKind, check_output, write_file
 from .system.interrupts import ignore
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .storage.data import SessionData
     from .views.json_documents import DiffDocument
 
 #: Changes of each group that are listed.

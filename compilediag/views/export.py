@@ -35,6 +35,7 @@ from ..events import (
     Phase,
     Recompile,
     RefusedCall,
+    Rows,
     SymbolicShape,
     columns,
 )
@@ -69,8 +70,6 @@ from .totals import compute_totals
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ..events import Rows
 
 #: Events that Perfetto shows as a span; those of one process nest in its lanes.
 SPANS: tuple[type[Event], ...] = (Compile, Phase, KernelCompile)

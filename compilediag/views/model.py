@@ -15,19 +15,20 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..decode.guards.path import format_expression
 from ..decode.rank_steps import RankStep, Steps, has_ranks
 from ..decode.records.record_kinds import GUARD_TREE
-from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
+from ..diagnosis import FEEDS, CallTotals, Finding, diagnose, fix_code, map_collected, sum_calls
 from ..diagnosis.evidence import Evidence, find_first, get_place, group_by, sum_known, sum_seconds
-from ..diagnosis.plan import make_plan
+from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import ChangedSource, make_patch
 from ..diagnosis.rank_comparison import GraphRow, RankGroup, RankRow, Ranks, list_columns
 from ..diagnosis.registry import find_torch_page, load_examples
 from ..events import Artifact, Compile, GuardFailure, Recompile, Rows, VllmCompile, VllmConfig
 from ..formatting import format_function, format_line
+from ..storage.data import SessionData
 from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start
 from ..system import plugins
@@ -60,11 +61,6 @@ from .page_types import (
 )
 from .redaction import RedactedData, Redactor, redact_plan
 from .totals import Course, Totals
-
-if TYPE_CHECKING:
-    from ..diagnosis import Finding
-    from ..diagnosis.plan import Plan
-    from ..storage.data import SessionData
 
 #: Version of the patch format.
 SCHEMA = 1

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..diagnosis.evidence import group_by, sum_seconds
 from ..diagnosis.finding import describe_finding
@@ -24,6 +24,7 @@ from ..diagnosis.plan.plan import describe_plan
 from ..document import Block, Code, CodeBlock, Drawing, Items, Lines, Para, Section, shorten, to_html
 from ..events import Compile
 from ..formatting import format_amount, format_function, format_line, format_seconds
+from ..storage.data import SessionData
 from .summary import (
     IN_NOTEBOOK,
     SessionResults,
@@ -34,9 +35,6 @@ from .summary import (
     format_summary,
     format_totals,
 )
-
-if TYPE_CHECKING:
-    from ..storage.data import SessionData
 
 #: The encoding of notebooks.
 UTF_8 = "utf-8"

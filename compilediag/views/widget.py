@@ -16,9 +16,11 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..diagnosis import Finding
 from ..errors import CompilediagError
+from ..storage.data import SessionData
 from ..storage.recorded_data import RecordedData
 from ..system.files import make_absolute
 from ..system.interrupts import pass_on
@@ -38,10 +40,6 @@ except ModuleNotFoundError as error:
     if error.name not in ("anywidget", "traitlets"):
         raise
     raise CompilediagError("the dashboard needs anywidget: pip install anywidget") from None
-
-if TYPE_CHECKING:
-    from ..diagnosis import Finding
-    from ..storage.data import SessionData
 
 
 #: Format that a page asks for -> the end of the name of what is written; "" for a folder.
