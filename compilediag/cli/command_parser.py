@@ -46,6 +46,18 @@ def add_command(parsers: argparse._SubParsersAction[SuggestingParser], command: 
     parser.set_defaults(command=command)
 
 
+def add_program_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name the program to run, and its own."""
+    parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
+    parser.add_argument("script", metavar="SCRIPT", help="the script to run")
+    parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+
+
+def drop_dashes(args: list[str]) -> list[str]:
+    """The arguments of the script, without the `--` that separates them from ours."""
+    return args[1:] if args[:1] == ["--"] else args
+
+
 class CommandHelpFormatter(argparse.HelpFormatter):
     """Fills the terminal with the paragraphs of a command's help; examples and lists stay as they are."""
 

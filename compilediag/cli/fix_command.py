@@ -15,9 +15,9 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.logs.inputs import InputKind, check_input
 from compilediag.system.files import write_file
 
-from .command_parser import Command
+from .command_parser import Command, add_program_arguments, drop_dashes
 from .output import add_json_argument, print_document, print_text
-from .try_command import PROCESS, drop_dashes, open_runner, read_count, read_seconds
+from .try_command import PROCESS, open_runner, read_count, read_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,9 +73,7 @@ class FixCommand(Command):
             "--max-time", metavar="S", type=read_seconds, default=600.0, help="end the search after S seconds (600)"
         )
         parser.add_argument("--timeout", metavar="S", type=read_seconds, help="end each run after S seconds")
-        parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
-        parser.add_argument("script", metavar="SCRIPT", help="the script to run")
-        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+        add_program_arguments(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.fix.report import describe_fix, get_exit_code, make_patch, to_values

@@ -15,7 +15,7 @@ from compilediag.logs.inputs import check_session_output
 from compilediag.system.child_processes import record_children
 from compilediag.system.program import announce_program
 
-from .command_parser import Command
+from .command_parser import Command, add_program_arguments
 from .output import (
     FINDINGS,
     add_json_argument,
@@ -88,9 +88,7 @@ class RunCommand(Command):
         parser.add_argument("--redact", action="store_true", help="leave code, values and paths out of the report")
         parser.add_argument("--quiet", action="store_true", help="print neither the summary nor the last line")
         add_json_argument(parser, FINDINGS)
-        parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
-        parser.add_argument("script", metavar="SCRIPT", help="the script to run")
-        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+        add_program_arguments(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         # Arguments are validated before the script starts.

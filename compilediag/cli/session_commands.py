@@ -23,10 +23,9 @@ from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.files import HISTORY, REPRO, SARIF, check_output, make_absolute, write_file
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
-from .command_parser import Command
+from .command_parser import Command, drop_dashes
 from .fix_command import FixCommand
 from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
-from .try_command import drop_dashes
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.baseline import Baseline

@@ -15,7 +15,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import escape_lines, format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
-from .command_parser import Command
+from .command_parser import Command, add_program_arguments, drop_dashes
 from .output import add_json_argument, print_document, print_text
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class TryCommand(Command):
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
         )
         add_json_argument(parser, "trial/1")
-        parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
-        parser.add_argument("script", metavar="SCRIPT", help="the script to run")
-        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+        add_program_arguments(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         if args.save:
@@ -183,11 +181,6 @@ def _make_job(args: argparse.Namespace, detail: str) -> ProgramJob:
     # The script sees its name as it was typed.
     backend = "eager" if args.fast else None
     return ProgramJob(args.script, tuple(drop_dashes(args.args)), args.is_module, detail=detail, backend=backend)
-
-
-def drop_dashes(args: list[str]) -> list[str]:
-    """The arguments of the script, without the `--` that separates them from ours."""
-    return args[1:] if args[:1] == ["--"] else args
 
 
 def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
