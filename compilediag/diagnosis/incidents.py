@@ -27,7 +27,7 @@ from ..events import (
     describe_column,
 )
 from ..formatting import format_change, format_first_line, format_function, format_line, format_op, format_seconds
-from .evidence import Evidence, find_first, group_by, kept, kept_after, kept_of, sum_known
+from .evidence import Evidence, find_first, group_by, kept_after, kept_of, sum_known
 from .finding import Finding, make_fingerprint, name_file
 from .rules.caches import MISSES
 from .rules.recompiles import find_recompiles
@@ -202,7 +202,7 @@ class IncidentFinder:
 # The incidents of a session
 
 
-@kept
+@kept_of(WarmupEnd)
 def find_warmup_ends(evidence: Evidence) -> list[WarmupEnd]:
     """The end of the warm-up of each process that ended it, the earliest first."""
     ends = sorted(evidence.rows(WarmupEnd), key=lambda row: row.time_ns)

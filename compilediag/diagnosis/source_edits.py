@@ -131,17 +131,6 @@ def _is_key(node: ast.expr) -> bool:
 # Forms
 
 
-def write_argument(form: str, path: str) -> str | None:
-    """An argument in one of ARGUMENT_FORMS; None if it is no path."""
-    written = write_path(path)
-    return None if written is None else form.format(written)
-
-
-def find_form(old: str, new: str) -> str | None:
-    """The form that makes `new` of the path `old`; None if there is none."""
-    return next((form for form in ARGUMENT_FORMS if write_argument(form, old) == new), None)
-
-
 def _match(pattern: ast.AST, node: ast.AST) -> ast.expr | None:
     """What a form is filled with, the same in all places; None if a node does not have the form."""
     found: list[ast.expr] = []
@@ -370,16 +359,13 @@ def replace_argument(values: Mapping[CallSite, str | None], form: str) -> tuple[
     """Give each of the user's calls its value in one of ARGUMENT_FORMS; no edit if one of them does not have it as an
     argument, or if it is no path, which can be evaluated again without doing something twice.
     """
-    edits = [_replace_at(site, value, form) for site, value in values.items()]
-    return tuple(edit for edit in edits if edit is not None) if all(edits) else ()
-
-
-def _replace_at(site: CallSite, value: str | None, form: str) -> Edit | None:
-    old = write_path(value)
-    new = None if old is None else write_argument(form, old)
-    if old is None or new is None or not site.call or not site.code or not has_argument(site.call, old):
-        return None
-    return Edit(site.file, site.line, "replace", old, new, code=site.code, call=site.call)
+    edits = []
+    for site, value in values.items():
+        old = write_path(value)
+        if old is None or not site.call or not site.code or not has_argument(site.call, old):
+            return ()
+        edits.append(Edit(site.file, site.line, "replace", old, form.format(old), code=site.code, call=site.call))
+    return tuple(edits)
 
 
 def has_argument(call: str, value: str) -> bool:
@@ -489,18 +475,13 @@ class EditedSource:
     def parse(self, file: str, flags: int = 0) -> ast.Module:
         """Parse it; the nodes have the lines of the original file."""
         tree: ast.Module = compile(self.text, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-        for node in ast.walk(tree):
-            self._move(node)
+        placed = (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword, ast.alias, ast.pattern)
+        for node in (node for node in ast.walk(tree) if isinstance(node, placed)):
+            end = node.end_lineno or node.lineno
+            node.lineno, node.end_lineno = (self.lines[min(line, len(self.lines)) - 1] for line in (node.lineno, end))
+            if node.lineno == node.end_lineno and (node.end_col_offset or 0) < node.col_offset:
+                node.end_col_offset = node.col_offset
         return tree
-
-    def _move(self, node: ast.AST) -> None:
-        """Give a node the lines of the original file."""
-        if not isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword, ast.alias, ast.pattern)):
-            return
-        end = node.end_lineno or node.lineno
-        node.lineno, node.end_lineno = (self.lines[min(line, len(self.lines)) - 1] for line in (node.lineno, end))
-        if node.lineno == node.end_lineno and (node.end_col_offset or 0) < node.col_offset:
-            node.end_col_offset = node.col_offset
 
 
 @dataclass(frozen=True, order=True)
@@ -726,7 +707,8 @@ class SourceText:
 
     def _replace_argument(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
         """The argument of a call in one of the forms, made of the text that the file itself has there."""
-        form = find_form(edit.old, edit.new)
+        path = write_path(edit.old)
+        form = next((form for form in ARGUMENT_FORMS if path is not None and form.format(path) == edit.new), None)
         if form is None:
             raise EditError(f"{_place(edit)}: the new argument is not a change that compilediag makes")
         call, argument = _dump(edit.call), _dump(edit.old)

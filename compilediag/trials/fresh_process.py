@@ -196,7 +196,10 @@ class ProcessRunner:
                 cwd=self._cwd,
                 start_new_session=True,
             )
-            self._feed(process)
+            if process.stdin is not None:
+                # Standard input is kept for the next processes. A thread reads it: it may never end.
+                kept = open(self._folder / "stdin", "wb", buffering=0, opener=open_private)  # noqa: SIM115
+                threading.Thread(target=_copy_stdin, args=(process.stdin, kept), daemon=True).start()
             exit_code = self._wait(process, what, begin, job.is_launched)
         wall = time.monotonic() - begin
         return _read_run(folder, exit_code, wall)
@@ -226,13 +229,6 @@ class ProcessRunner:
                 yield stream
         else:
             yield subprocess.PIPE if self._reads_input and _has_input() else subprocess.DEVNULL
-
-    def _feed(self, process: subprocess.Popen[bytes] | ForkedProcess) -> None:
-        """Pass standard input on to the first process, and keep it. A thread reads: the input may never end."""
-        if process.stdin is not None:
-            kept = self._folder / "stdin"
-            file = open(kept, "wb", buffering=0, opener=open_private)  # noqa: SIM115
-            threading.Thread(target=_copy_stdin, args=(process.stdin, file), daemon=True).start()
 
     def _wait(
         self, process: subprocess.Popen[bytes] | ForkedProcess, what: str, begin: float, is_launcher: bool

@@ -120,11 +120,6 @@ def _find_difference(without: Sequence[RunSummary], with_plan: Sequence[RunSumma
     others = {one.run.exit_code for one in with_plan} - codes
     if others and not raised:
         return f"the exit code is {others.pop()} with the plan and {codes.pop()} without it"
-    return _find_lost_code(without, with_plan)
-
-
-def _find_lost_code(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
-    """A function that is no longer compiled, or a graph break that the plan adds."""
     one, other = without[0], with_plan[0]
     lost = one.list_lost(other)
     if lost:

@@ -249,7 +249,13 @@ class FactIndex:
     def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
         if not INTEGER.fullmatch(recompile.expected or ""):
             return None
-        before = {**self._list_values_before(recompile), source: int(recompile.expected or "")}
+        # The sizes and numbers that the closest entry was made for, of those that are symbols in the new one.
+        created = [row for row in self._list_shapes(recompile) if row.action == "created"]
+        known = {name: row.value for row in created for name in _get_sources(row).values()}
+        for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
+            known[name_any_instance(failure.guard_source or "")] = failure.expected
+        before = {name: int(value) for name, value in known.items() if value and INTEGER.fullmatch(value)}
+        before[source] = int(recompile.expected or "")
         for row in self._list_shapes(recompile):
             sources = _get_sources(row)
             if row.action != "guarded" or source not in sources.values():
@@ -259,14 +265,6 @@ class FactIndex:
                 condition = format_condition(row.expression or "", sources)
                 return ShapeNeed(None, condition, row.user_file, row.user_line, row.user_code)
         return None
-
-    def _list_values_before(self, recompile: Recompile) -> dict[str, int]:
-        """The sizes and numbers that the closest entry was made for, of those that are symbols in the new one."""
-        created = [row for row in self._list_shapes(recompile) if row.action == "created"]
-        values = {name: row.value for row in created for name in _get_sources(row).values()}
-        for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
-            values[name_any_instance(failure.guard_source or "")] = failure.expected
-        return {name: int(value) for name, value in values.items() if value and INTEGER.fullmatch(value)}
 
     def _list_shapes(self, row: Recompile | Compile) -> Sequence[SymbolicShape]:
         """The records of symbolic shapes of a compile."""

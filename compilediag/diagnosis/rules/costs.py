@@ -616,51 +616,34 @@ class RepeatedTime:
         return f"{format_function(*self.place)}: {times}{_list_parts([self])}"
 
 
-class CompileLookups:
-    """The lookups and stores of one compile. `has_stores`: the session records stores; TORCH_TRACE logs do not."""
+class CacheAnswers(NamedTuple):
+    """What one cache answered in one compile. With `is_kept` the next process finds the entry that this one made.
 
-    def __init__(self, rows: Iterable[CacheLookup], has_stores: bool):
-        self._rows = list(rows)
-        self._has_stores = has_stores
+    `saved_s` is what its hits saved, and `keys_s` the time of the look-ups that found nothing: what was left to do was
+    to compute the key. `reason` is that of a bypass or of a failed store.
+    """
 
-    def select(self, cache: str, within: Compile | None = None) -> CompileLookups:
-        """Those in one cache, during one of the compiles if it is given."""
-        rows = (row for row in self._rows if row.cache == cache)
-        if within is not None:
-            rows = (row for row in rows if within.time_ns <= row.time_ns <= within.end_ns)
-        return CompileLookups(rows, self._has_stores)
+    is_asked: bool
+    is_found: bool
+    is_kept: bool
+    saved_s: float
+    keys_s: float
+    reason: str | None
 
-    @property
-    def is_found(self) -> bool:
-        """True if this process found the entry."""
-        return any(row.outcome == "hit" for row in self._rows)
 
-    @property
-    def saved_s(self) -> float:
-        """s that the hits saved."""
-        return sum_seconds(row.saved_s for row in self._rows if row.outcome == "hit")
-
-    @property
-    def is_kept(self) -> bool:
-        """True if the next process finds the entry that this one made."""
-        outcomes = {row.outcome for row in self._rows}
-        return "saved" in outcomes or (not self._has_stores and "miss" in outcomes)
-
-    @property
-    def is_looked_up(self) -> bool:
-        """True if torch asked this cache at all."""
-        return any(row.action == "look_up" for row in self._rows)
-
-    @property
-    def keys_s(self) -> float:
-        """s of the lookups that found nothing: what was left to do was to compute the key."""
-        return sum_seconds(row.duration_s for row in self._rows if row.action == "look_up" and row.outcome != "hit")
-
-    @property
-    def reason(self) -> str | None:
-        """Why the next process finds nothing: the reason of a bypass or of a failed store."""
-        ended = (row for row in self._rows if row.outcome in ("bypass", "disabled", "failed"))
-        return next((format_line(row.reason or row.outcome, 160) for row in ended), None)
+def _read_answers(rows: Sequence[CacheLookup], has_stores: bool) -> CacheAnswers:
+    """`has_stores`: the session records stores; TORCH_TRACE logs do not."""
+    outcomes = {row.outcome for row in rows}
+    asked = [row for row in rows if row.action == "look_up"]
+    ended = (row for row in rows if row.outcome in ("bypass", "disabled", "failed"))
+    return CacheAnswers(
+        is_asked=bool(asked),
+        is_found="hit" in outcomes,
+        is_kept="saved" in outcomes or (not has_stores and "miss" in outcomes),
+        saved_s=sum_seconds(row.saved_s for row in rows if row.outcome == "hit"),
+        keys_s=sum_seconds(row.duration_s for row in asked if row.outcome != "hit"),
+        reason=next((format_line(row.reason or row.outcome, 160) for row in ended), None),
+    )
 
 
 @kept
@@ -679,15 +662,16 @@ def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
     # What was compiled ahead of time is saved.
     compiles = [row for row in timed if row.trigger != "aot_compile"]
     times = [
-        _split(rows, CompileLookups(lookups.get(key, ()), has_stores))
+        _split(rows, lookups.get(key, ()), has_stores)
         for key, rows in group_by(compiles, lambda row: row.compile_key).items()
     ]
     return [time for time in times if evidence.state != "watching" or NO_BACKWARD not in time.uncached]
 
 
-def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
+def _split(rows: Sequence[Compile], lookups: Sequence[CacheLookup], has_stores: bool) -> RepeatedTime:
     time = RepeatedTime(get_place(rows[0]), get_ids(rows), sum_seconds(row.duration_s for row in rows))
-    outer = lookups.select("aot_autograd")
+    outer = _read_answers([row for row in lookups if row.cache == "aot_autograd"], has_stores)
+    graphs = [row for row in lookups if row.cache == "fx_graph"]
     why = _explain_missing(rows, outer)
     for row in rows:
         # A backward that is compiled later has no part in Dynamo.
@@ -697,7 +681,8 @@ def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
             time.loading_s += spent_s
         elif not outer.is_kept and spent_s:
             # AOTAutograd traces again; the graph itself can be in the cache below.
-            inner, inner_s = lookups.select("fx_graph", row), min(spent_s, row.inductor_s or 0.0)
+            within = [one for one in graphs if row.time_ns <= one.time_ns <= row.end_ns]
+            inner, inner_s = _read_answers(within, has_stores), min(spent_s, row.inductor_s or 0.0)
             time.uncached[why] += spent_s - inner_s
             if inner.is_found:
                 time.loading_s += inner_s
@@ -707,11 +692,11 @@ def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
                 time.uncached[inner.reason or NOT_STORED] += max(0.0, inner_s - (row.triton_s or 0.0))
     if outer.is_kept:
         time.keys_s += outer.keys_s
-    time.saved_s = outer.saved_s or lookups.select("fx_graph").saved_s
+    time.saved_s = outer.saved_s or _read_answers(graphs, has_stores).saved_s
     return time
 
 
-def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
+def _explain_missing(rows: Sequence[Compile], outer: CacheAnswers) -> str:
     """Why the next process finds no entry in AOTAutogradCache."""
     backend = next((row.backend for row in rows if row.backend), None)
     if outer.reason:
@@ -721,7 +706,7 @@ def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
     if backend is not None and CACHED_BACKEND not in backend:
         return f'the backend "{format_line(backend, 40)}" has no cache'
     has_backward = any(row.trigger == "lazy_backward" for row in rows)
-    return NOT_STORED if has_backward or not outer.is_looked_up else NO_BACKWARD
+    return NOT_STORED if has_backward or not outer.is_asked else NO_BACKWARD
 
 
 def find_next_process_cost(data: Rows) -> CompileCost | None:
