@@ -190,7 +190,9 @@ def _compare_groups(
         old, new = before.get(key, []), after.get(key, [])
         old_n, new_n = (sum(map(get_count, rows)) for rows in (old, new))
         old_s, new_s = (sum_seconds(map(get_seconds, rows)) if get_seconds else 0.0 for rows in (old, new))
-        change = _compare_counts(old_n, new_n) or (_compare_seconds(old_s, new_s) if get_seconds else None)
+        change = _compare_seconds(old_s, new_s) if get_seconds else None
+        if old_n != new_n:
+            change = "new" if not old_n else "gone" if not new_n else "more" if new_n > old_n else "fewer"
         if change is None:
             continue
         row = (new or old)[-1]
@@ -212,14 +214,6 @@ def _compare_groups(
             file=file,
             line=line,
         )
-
-
-def _compare_counts(old: int, new: int) -> str | None:
-    if old == new:
-        return None
-    if not old or not new:
-        return "new" if new else "gone"
-    return "more" if new > old else "fewer"
 
 
 def _compare_seconds(old: float, new: float) -> str | None:
@@ -304,35 +298,32 @@ def _compare_lookups(names: _SharedNames, before: Rows, after: Rows) -> Iterator
 
 
 def _compare_winners(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    old, new = _group_winners(before), _group_winners(after)
-    for key in old.keys() & new.keys():
-        if old[key][-1].choice != new[key][-1].choice:
-            yield _make_winner_change(old[key], new[key])
+    olds, news = _group_winners(before), _group_winners(after)
+    for key in olds.keys() & news.keys():
+        old, new = olds[key][-1], news[key][-1]
+        if old.choice == new.choice:
+            continue
+        times, worse = "", None
+        if old.time_ms is not None and new.time_ms is not None:
+            times = f" ({format_milliseconds(old.time_ms)} -> {format_milliseconds(new.time_ms)})"
+            worse = new.time_ms > old.time_ms * (1 + SHARE) or None
+        inputs = format_line(", ".join(map(str, new.inputs or ())), 80)
+        yield Change(
+            kind="autotune",
+            change="other",
+            title=f"winner of {format_op(new.op)} ({inputs}): {old.choice} -> {new.choice}{times}",
+            before=str(old.choice),
+            after=str(new.choice),
+            seconds_more=None,
+            worse=worse,
+            evidence_before=get_ids(olds[key]),
+            evidence_after=get_ids(news[key]),
+        )
 
 
 def _group_winners(data: Rows) -> Groups[AutotuneChoice]:
     winners = (row for row in data.rows(AutotuneChoice) if row.is_winner is True)
     return group_by(winners, lambda row: (format_op(row.op), tuple(map(str, row.inputs or ())), row.device))
-
-
-def _make_winner_change(before: list[AutotuneChoice], after: list[AutotuneChoice]) -> Change:
-    old, new = before[-1], after[-1]
-    times, worse = "", None
-    if old.time_ms is not None and new.time_ms is not None:
-        times = f" ({format_milliseconds(old.time_ms)} -> {format_milliseconds(new.time_ms)})"
-        worse = new.time_ms > old.time_ms * (1 + SHARE) or None
-    inputs = format_line(", ".join(map(str, new.inputs or ())), 80)
-    return Change(
-        kind="autotune",
-        change="other",
-        title=f"winner of {format_op(new.op)} ({inputs}): {old.choice} -> {new.choice}{times}",
-        before=str(old.choice),
-        after=str(new.choice),
-        seconds_more=None,
-        worse=worse,
-        evidence_before=get_ids(before),
-        evidence_after=get_ids(after),
-    )
 
 
 def _compare_phases(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:

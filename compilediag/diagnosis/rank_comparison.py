@@ -255,7 +255,9 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
         event = f"compiled nothing{f' more after {_locate(last)}' if position else ''}"
     else:
         event = f"diverged at {_locate(last)}: {_describe_cause(step)}"
-    instead = _describe_instead(other, step, known)
+    instead = _describe_next(other, known)
+    if other is not None and step is not None and other.target[1:] == step.target[1:]:
+        instead = f"compiled it as {other.compile_id}: {_describe_cause(other)}"
     sentence = f"{_name_ranks(ranks)} {event}; {_name_ranks(others)} {instead}"
     values = _get_actual(step), known or _get_actual(other)
     return _make_divergence("way", position, groups, last, sentence, values, [step, other])
@@ -354,13 +356,6 @@ def _describe_cause(step: RankStep) -> str:
     if step.recompile:
         return f"guard {_describe_guard(step.recompile)}"
     return "a backward" if step.trigger == "lazy_backward" else "a first compile"
-
-
-def _describe_instead(other: RankStep | None, step: RankStep | None, known: str) -> str:
-    """What the others did meanwhile."""
-    if other is not None and step is not None and other.target[1:] == step.target[1:]:
-        return f"compiled it as {other.compile_id}: {_describe_cause(other)}"
-    return _describe_next(other, known)
 
 
 def _describe_next(step: RankStep | None, known: str) -> str:

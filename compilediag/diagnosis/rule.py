@@ -10,7 +10,7 @@ To add a rule: a row in the module of its subject, and a program in tests/advice
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..formatting import format_change, format_first_line, format_function, form
 from ..system import plugins
 from .causes.cause import Cause
 from .change import CodeChange, Settings, fix_code
-from .evidence import PlaceFields, find_first, find_shared_place, get_ids, get_place, is_placed
+from .evidence import find_first, find_shared_place, get_ids, get_place, is_placed
 from .finding import Finding, get_severity, list_steps
 from .source_edits import replace_argument
 
@@ -287,7 +287,14 @@ def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = 
     """
     rows = list(rows)
     place = find_shared_place(get_place(row) for row in rows if is_placed(row))
-    known = {**_describe_rows(rows, place), **(facts or {})}
+    reason = find_first(getattr(row, "reason", None) for row in rows)
+    known = {
+        "times": format_times(len(rows)),
+        "reason": format_first_line(reason or "no reason given"),
+        **(facts or {}),
+    }
+    if place:
+        known.setdefault("function", format_function(**place))
     texts = (text.format_map(known) for text in (str(rule.action), rule.why or ""))
     user = ("user_file", "user_line", "user_code") if rule.is_at_user_line else ()
     given: dict[str, Any] = {
@@ -303,16 +310,6 @@ def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = 
         **{name: find_first(getattr(row, name) for row in rows) for name in user},
     }
     return Finding(rule.id, **(given | fields))
-
-
-def _describe_rows(rows: Sequence[Event], place: PlaceFields) -> dict[str, str]:
-    """The facts about rows that the texts of any rule can name."""
-    reason = find_first(getattr(row, "reason", None) for row in rows)
-    return {
-        "times": format_times(len(rows)),
-        "reason": format_first_line(reason or "no reason given"),
-        **({"function": format_function(**place)} if place else {}),
-    }
 
 
 def _rate(rule: Rule, seconds: float, count: int) -> str:

@@ -293,18 +293,13 @@ def _get_flow_key(cause: Cause) -> tuple[object, ...] | None:
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
     """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
     passed, site = cause.user.value, origin.call_site
-    return passed is not None and (
-        origin.user.value == passed or passed in _list_results((site.code if site else None) or "")
-    )
-
-
-def _list_results(code: str) -> Iterator[str]:
-    """The variables that an assignment gives new values."""
-    tree = parse_code(code)
+    if passed is None or origin.user.value == passed:
+        return passed is not None
+    tree = parse_code((site.code if site else None) or "")
     statement = tree.body[0] if tree else None
-    if isinstance(statement, ast.Assign):
-        names = (node for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name))
-        yield from (node.id for node in names)
+    assigned = statement.targets if isinstance(statement, ast.Assign) else []
+    nodes = (node for target in assigned for node in ast.walk(target))
+    return any(isinstance(node, ast.Name) and node.id == passed for node in nodes)
 
 
 # Changes that cost nothing, because their calls need a compiled version of their own anyway

@@ -303,7 +303,10 @@ class CallInstances:
         Nothing is known of other recompiles of the call where the stack is not known.
         """
         row = changes[0].row
-        outer = self._find_outer(row.compile_key)
+        stack = self._stacks.find(row.compile_key)
+        if stack is not None and stack not in self._outer:
+            self._outer[stack] = _find_outer_call([*self._stacks.walk(stack)][1:])
+        outer = self._outer.get(stack or "")
         if outer is None:
             return []
         place = row.rank, row.pid, row.thread, outer.stack
@@ -313,14 +316,6 @@ class CallInstances:
         before = instance.changes[-MAX_EARLIER:]
         instance.add(changes, outer.running)
         return before
-
-    def _find_outer(self, compile_key: str | None) -> OuterCall | None:
-        stack = self._stacks.find(compile_key)
-        if stack is None:
-            return None
-        if stack not in self._outer:
-            self._outer[stack] = _find_outer_call([*self._stacks.walk(stack)][1:])
-        return self._outer[stack]
 
 
 # The graph

@@ -287,18 +287,13 @@ def _find_step(file: str, text: str, line: int, steps: Sequence[PlanStep]) -> in
         (abs(edit.line - line), number)
         for number, step in enumerate(steps, 1)
         for edit in step.edits
-        if edit.file == file and _has_line(edit, text)
+        if edit.file == file
+        and (edit.new in text if edit.kind == "replace" else text.strip() in (*edit.new.splitlines(), edit.imports))
     ]
     if found:
         return min(found)[1]
     key = text.partition("=")[0].rpartition(".")[2].strip()
     return next((number for number, step in enumerate(steps, 1) if key in (step.settings or {})), None)
-
-
-def _has_line(edit: Edit, text: str) -> bool:
-    if edit.kind == "replace":
-        return edit.new in text
-    return text.strip() in edit.new.splitlines() or text.strip() == edit.imports
 
 
 # A patch that a search has proven
