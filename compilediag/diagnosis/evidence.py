@@ -106,10 +106,13 @@ class Evidence:
         """True if this process recorded the session."""
         return bool(self._read("is_ours"))
 
-    @property
-    def artifact(self) -> Callable[[int], str] | None:
-        """Reads the text of an artifact by its event id; None for rows that have no texts."""
-        return getattr(self._data, "artifact", None)
+    def read_artifact(self, event_id: int | None) -> str:
+        """The text of an artifact; "" if it was not stored or is damaged, and for rows that have no texts."""
+        read: Callable[[int], str] | None = getattr(self._data, "artifact", None)
+        try:
+            return "" if read is None or event_id is None else read(event_id)
+        except KeyError:
+            return ""
 
     @property
     def stacks(self) -> Stacks:

@@ -609,7 +609,16 @@ def _make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Ran
     spent = {rank: sum_seconds(steps.get_seconds(rank)) for rank in steps.like}
     median = statistics.median(spent.values()) if spent else 0.0
     differing = [(_name_divergence(one), frozenset(one.ranks)) for one in divergences]
-    shared = {rank: _summarize_steps(own) for rank, own in steps.items()}
+    # What ranks that compiled the same have in common.
+    shared: dict[int, dict[str, Any]] = {
+        rank: {
+            "compiles": len(own),
+            "recompiles": sum(step.recompile is not None for step in own),
+            "graph_breaks": sum(len(step.breaks) for step in own),
+            "lookups": "".join(step.letters for step in own)[:MOST_LETTERS],
+        }
+        for rank, own in steps.items()
+    }
     rows = [
         RankRow(
             rank=rank,
@@ -621,16 +630,6 @@ def _make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Ran
         for rank, like in steps.like.items()
     ]
     return sorted(rows, key=lambda row: (-row.compile_s, row.rank))
-
-
-def _summarize_steps(own: Sequence[RankStep]) -> dict[str, Any]:
-    """What ranks that compiled the same have in common."""
-    return {
-        "compiles": len(own),
-        "recompiles": sum(step.recompile is not None for step in own),
-        "graph_breaks": sum(len(step.breaks) for step in own),
-        "lookups": "".join(step.letters for step in own)[:MOST_LETTERS],
-    }
 
 
 def _name_divergence(one: Divergence) -> str:

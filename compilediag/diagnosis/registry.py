@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .rule import Rule, list_plugin_rules
+from ..system import plugins
+from .rule import Rule
 from .rules import (
     autotune,
     break_even,
@@ -71,7 +72,9 @@ class TorchPage:
 
 def find_rule(name: str) -> Rule | None:
     """The rule of that name, also one of a plug-in; None for a finding that a plug-in made without a rule."""
-    return RULES.get(name) or next((rule for rule in list_plugin_rules() if rule.id == name), None)
+    of_plugins = (plugin.use(lambda rule: rule) for plugin in plugins.list_plugins("rules"))
+    rules = (rule for rule in of_plugins if isinstance(rule, Rule) and rule.id == name)
+    return RULES.get(name) or next(rules, None)
 
 
 def find_torch_page(name: str) -> TorchPage | None:

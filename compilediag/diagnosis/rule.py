@@ -17,7 +17,6 @@ from typing import Any
 from ..decode.guards.path import format_expression
 from ..events import Event
 from ..formatting import format_change, format_first_line, format_function, format_line, format_times
-from ..system import plugins
 from .causes.cause import Cause
 from .change import CodeChange, Settings, fix_code
 from .evidence import find_first, find_shared_place, get_ids, get_place, is_placed
@@ -129,12 +128,6 @@ class Rule(Case):
     cause: str = field(default="", kw_only=True)
     headline: str = field(default="", kw_only=True)
     gives_fewer: bool = field(default=False, kw_only=True)
-
-
-def list_plugin_rules() -> list[Rule]:
-    """The rules about guards that plug-ins register (docs/plugins.md)."""
-    found = (plugin.use(lambda rule: rule) for plugin in plugins.list_plugins("rules"))
-    return [rule for rule in found if isinstance(rule, Rule)]
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,13 @@ def list_variants(data: Rows) -> list[Variants]:
             *_get_place(group[0][0]),
             count=len(group),
             backwards=sum(any(row.trigger == "lazy_backward" for row in rows) for rows in group),
-            stored=sum(any(map(_has_graph, lookups.get(rows[0].compile_key, ()))) for rows in group),
+            stored=sum(
+                any(
+                    row.cache == "aot_autograd" and row.outcome in ("hit", "saved")
+                    for row in lookups.get(rows[0].compile_key, ())
+                )
+                for rows in group
+            ),
         )
         for group in group_by(made, lambda rows: (rows[0].rank, _get_place(rows[0]))).values()
     ]
@@ -75,11 +81,6 @@ def list_variants(data: Rows) -> list[Variants]:
 def _get_place(row: Compile) -> tuple[str, str, int]:
     """What finds a function in another process; see `Variants.place`."""
     return row.function or "", get_basename(row.file or ""), row.line or 0
-
-
-def _has_graph(row: CacheLookup) -> bool:
-    """True if the whole graph is in the outer cache."""
-    return row.cache == "aot_autograd" and row.outcome in ("hit", "saved")
 
 
 def list_missing(expected: Iterable[Variants], data: Rows) -> list[str]:
@@ -120,7 +121,7 @@ def find_inputs(evidence: Evidence) -> Mapping[str | None, str]:
         if row.name != GRAPH or not row.digest or row.event_id is None or row.compile_key is None:
             continue
         if row.digest not in texts:
-            texts[row.digest] = _list_inputs(_read_head(evidence, row.event_id))
+            texts[row.digest] = _list_inputs(evidence.read_artifact(row.event_id)[:MAX_HEAD])
         found[row.compile_key] = _name_sizes(texts[row.digest], shapes.get(row.compile_key, ()))
     return found
 
@@ -129,13 +130,6 @@ def _name_sizes(inputs: str, shapes: Iterable[SymbolicShape]) -> str:
     """The inputs with the values of torch's symbols."""
     values = {shape.symbol: shape.value for shape in shapes if shape.action == "created"}
     return _SYMBOL.sub(lambda name: values.get(name[0]) or name[0], inputs)
-
-
-def _read_head(evidence: Evidence, event_id: int) -> str:
-    try:
-        return "" if evidence.artifact is None else evidence.artifact(event_id)[:MAX_HEAD]
-    except KeyError:
-        return ""  # The text was not stored, or is damaged.
 
 
 def _list_inputs(graph: str) -> str:

@@ -18,7 +18,13 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
     blocks: list[Block] = [Para(make_headline(result), strong=True)]
     if result.holds:
         blocks.append(CodeBlock(make_patch(result, folder).rstrip("\n"), "The patch:"))
-        reasons = [[text] for text in _list_reasons(result)]
+        # What comes back without each change; known only if there are several.
+        several = result.changes if len(result.changes) > 1 else ()
+        reasons: list[list[Block]] = [
+            [f"without {change.title}: {format_amount(result.without[change], 'recompile')}"]
+            for change in several
+            if change in result.without
+        ]
         blocks += ["Each line is needed:", Items(reasons)] if reasons else []
     blocks += [table] if (table := _describe_runs(result)) is not None else []
     if result.left:
@@ -130,13 +136,6 @@ def make_patch(result: FixResult, folder: str | None = None) -> str:
         return result.program.diff(result.changes, folder)
     except EditError:
         return ""
-
-
-def _list_reasons(result: FixResult) -> Iterator[str]:
-    """What comes back without each change; known only if there are several."""
-    for change in result.changes if len(result.changes) > 1 else ():
-        if change in result.without:
-            yield f"without {change.title}: {format_amount(result.without[change], 'recompile')}"
 
 
 def _describe_runs(result: FixResult) -> Table | None:

@@ -138,15 +138,11 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
     found = {first.key: first}
     for change in _list_others(evidence, row):
         found.setdefault(change.key, change)
-    # torch calls all compiled modules of torch.nn through one function: with another module all else differs.
-    is_wrapper = is_module_wrapper(row.function, row.file)
-    other_module = next((key for key in found if is_wrapper and _tells_modules_apart(key)), None)
-    return list(found.values()) if other_module is None else [replace(found[other_module], is_first=True)]
-
-
-def _tells_modules_apart(key: CauseKey) -> bool:
-    """True for a guard that fails for another module only: on the module itself, or on a size of its parameters."""
-    return key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size")
+    # torch calls all compiled modules of torch.nn through one function: with another module all else differs. For that
+    # a guard fails on the module itself, or on a size of its parameters.
+    of_modules = (key for key in found if key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size"))
+    other = next(of_modules, None) if is_module_wrapper(row.function, row.file) else None
+    return list(found.values()) if other is None else [replace(found[other], is_first=True)]
 
 
 def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:

@@ -320,7 +320,9 @@ def _report_guards(evidence: Evidence, entries: Sequence[CompiledEntry]) -> Find
         "share": format_share(checks_s / (checks_s + runs_s)),
         "setting": _TRY_TAGS if is_known else "",
     }
-    parts = find_guarded_parts(_read_guard_tree(evidence, most.compile.compile_key))
+    trees = (row for row in evidence.rows(Artifact) if row.name == GUARD_TREE)
+    tree = next((row.event_id for row in trees if row.compile_key == most.compile.compile_key), None)
+    parts = find_guarded_parts(evidence.read_artifact(tree))
     return report(
         GUARD_COST,
         (entry.compile for entry, _ in timed),
@@ -333,18 +335,6 @@ def _report_guards(evidence: Evidence, entries: Sequence[CompiledEntry]) -> Find
 def can_use_dict_tags(evidence: Evidence) -> bool:
     """True if guards can pass over unchanged dicts of modules, and do not by default."""
     return evidence.torch_version >= DICT_TAGS_OFF_SINCE and evidence.python_version >= DICT_TAGS_PYTHON
-
-
-def _read_guard_tree(evidence: Evidence, compile_key: str | None) -> str:
-    """The guards of an entry as torch prints them; "" if the text was not kept."""
-    found = (row for row in evidence.rows(Artifact) if row.name == GUARD_TREE and row.compile_key == compile_key)
-    row = next(found, None)
-    if row is None or row.event_id is None or evidence.artifact is None:
-        return ""
-    try:
-        return evidence.artifact(row.event_id)
-    except KeyError:
-        return ""  # The text is damaged.
 
 
 def find_guarded_parts(tree: str) -> list[tuple[str, float]]:
