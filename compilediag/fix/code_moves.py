@@ -1,21 +1,32 @@
 """Moves that change what the code does, and not only how it is compiled.
 
-Each move is a syntactic change that keeps what is computed, as far as one function shows it. Runs decide the rest.
+Each move is a syntactic change that keeps what is computed, as far as one function shows it; or it compiles another
+region: the step of a loop in place of the loop, and autocast at the callers. Runs decide the rest. A function that is
+no longer compiled is still observed: its calls are counted, and what they return is compared.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..diagnosis.program_file import CompileCall, ProgramFile
-from ..diagnosis.source_edits import write_path
-from ..events import GraphBreak
-from ..formatting import format_amount, format_place
+from ..diagnosis.source_edits import Splice, write_path
+from ..events import Compile, GraphBreak
+from ..formatting import format_amount, format_names, format_place
+from ..trials.fresh_process import OBSERVE
 from .program import Bundle, Move, Observation, Program, ProgramChange, can_be_dynamic, change_file
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: A graph with so many calls may have a loop unrolled.
+_LARGE_GRAPH = 500
+#: How often a parameter is followed to a caller.
+_MOST_CALLERS = 3
+Part = tuple[str, Splice]
+#: A statement that makes an object, its file, and how it is called there.
+Made = tuple[ProgramFile, ast.stmt, str]
 
 
 class CloneLayout:
@@ -96,7 +107,7 @@ class MoveOut:
         names = {name for cause in seen.open_causes for name in cause.path.names} - {"self"}
         lines = {(row.user_file, row.user_line) for row in seen.evidence.rows(GraphBreak)}
         for file in seen.program.files.values():
-            for function in list_functions(file):
+            for function in _list_functions(file):
                 for statement in function.body:
                     kept = _find_kept(statement)
                     if kept is None or not (kept in names or (file.name, statement.lineno) in lines):
@@ -124,7 +135,7 @@ def _move_out(
     program: Program, file: ProgramFile, function: Function, statement: ast.stmt, kept: str
 ) -> ProgramChange | None:
     removed = file.remove(statement)
-    names = list_parameters(function)
+    names = _list_parameters(function)
     used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - set(dir(builtins))
     others = [node for one in function.body if one is not statement for node in ast.walk(one)]
     is_read = any(kept in (getattr(node, "attr", None), getattr(node, "id", None)) for node in others)
@@ -133,9 +144,9 @@ def _move_out(
     if removed is None or is_read or used & assigned or len(function.body) < 2:
         return None
     parts = [(file.name, removed)]
-    for other, call, owner in list_callers(program, file, function):
+    for other, call, owner in _list_callers(program, file, function):
         own = {} if owner is None or not names else {names[0]: owner}
-        values = {**own, **find_arguments(function, call, bool(own))}
+        values = {**own, **_find_arguments(function, call, bool(own))}
         text = _fill(statement, used if other is not file else used & {*names}, values)
         place = other.find_statement_of(call)
         inserted = other.insert_before(place, [text]) if text is not None and place is not None else None
@@ -160,25 +171,25 @@ def _fill(statement: ast.stmt, names: set[str], values: Mapping[str, ast.expr]) 
     return ast.unparse(Fill().visit(ast.parse(ast.unparse(statement))))
 
 
-def list_parameters(function: Function) -> list[str]:
+def _list_parameters(function: Function) -> list[str]:
     arguments = function.args
     return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def find_arguments(function: Function, call: ast.Call, is_method: bool) -> dict[str, ast.expr]:
+def _find_arguments(function: Function, call: ast.Call, is_method: bool) -> dict[str, ast.expr]:
     """The values that a call of a function has for its parameters."""
     return {
-        **dict(zip(list_parameters(function)[is_method:], call.args, strict=False)),
+        **dict(zip(_list_parameters(function)[is_method:], call.args, strict=False)),
         **{one.arg: one.value for one in call.keywords if one.arg is not None},
     }
 
 
-def list_callers(
+def _list_callers(
     program: Program, file: ProgramFile, function: Function
 ) -> Iterator[tuple[ProgramFile, ast.Call, ast.expr | None]]:
     """The calls of a function that is compiled, with the object whose method it is."""
     is_method = isinstance(file.parents.get(function), ast.ClassDef)
-    for compiled in find_compile_calls(program, file, function):
+    for compiled in _find_compile_calls(program, file, function):
         if compiled.node not in function.decorator_list:
             found = program.list_calls(compiled.result)
         else:
@@ -188,7 +199,7 @@ def list_callers(
             yield other, call, owner if is_method else None
 
 
-def find_compile_calls(program: Program, file: ProgramFile, function: Function) -> Iterator[CompileCall]:
+def _find_compile_calls(program: Program, file: ProgramFile, function: Function) -> Iterator[CompileCall]:
     """Where the program compiles a function, or the module whose `forward` it is."""
     is_forward = isinstance(file.parents.get(function), ast.ClassDef) and function.name == "forward"
     for compiled in program.compile_calls:
@@ -208,7 +219,7 @@ def _is_in_scope(file: ProgramFile, node: ast.AST | None) -> bool:
     return False
 
 
-def list_functions(file: ProgramFile) -> Iterator[Function]:
+def _list_functions(file: ProgramFile) -> Iterator[Function]:
     return (node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
@@ -320,13 +331,13 @@ def list_classes(program: Program) -> Iterator[tuple[ProgramFile, ast.ClassDef, 
 def _compute_in_init(
     file: ProgramFile, owner: ast.ClassDef, init: ast.FunctionDef, name: str
 ) -> Iterator[ProgramChange]:
-    assigned = {attribute: one for one in init.body for attribute in list_assigned(one)}
+    assigned = {attribute: one for one in init.body for attribute in _list_assigned(one)}
     changed = {
         attribute
         for one in owner.body
         if one is not init
         for node in ast.walk(one)
-        for attribute in list_assigned(node)
+        for attribute in _list_assigned(node)
     }
     if name not in assigned or name in changed:
         return
@@ -335,7 +346,7 @@ def _compute_in_init(
     taken = {node.attr for node in ast.walk(owner) if isinstance(node, ast.Attribute)}
     for method in owner.body:
         for node in _list_largest(method, local) if isinstance(method, ast.FunctionDef) and method is not init else ():
-            attributes = {one.attr for one in ast.walk(node) if is_own_attribute(one)}  # type: ignore[attr-defined]
+            attributes = {one.attr for one in ast.walk(node) if _is_own_attribute(one)}  # type: ignore[attr-defined]
             if name not in attributes or not attributes <= assigned.keys() - changed:
                 continue
             parent = file.parents[node]
@@ -358,17 +369,17 @@ def _list_largest(node: ast.AST, local: set[str]) -> Iterator[ast.expr]:
         is_number = isinstance(child, ast.BinOp | ast.UnaryOp | ast.Call) and all(
             isinstance(one, ast.BinOp | ast.UnaryOp | ast.Constant | ast.operator | ast.unaryop | ast.expr_context)
             or (isinstance(one, ast.Name) and one.id not in local)
-            or is_own_attribute(one)
+            or _is_own_attribute(one)
             or _is_function(one)
             for one in ast.walk(child)
         )
-        if is_number and any(map(is_own_attribute, ast.walk(child))):
+        if is_number and any(map(_is_own_attribute, ast.walk(child))):
             yield child  # type: ignore[misc]
         else:
             yield from _list_largest(child, local)
 
 
-def is_own_attribute(node: ast.AST) -> bool:
+def _is_own_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
@@ -383,12 +394,12 @@ def _is_function(node: ast.AST) -> bool:
 _NUMBER_FUNCTIONS = ("abs", "float", "int", "max", "min", "pow", "round")
 
 
-def list_assigned(node: ast.AST) -> Iterator[str]:
+def _list_assigned(node: ast.AST) -> Iterator[str]:
     """The attributes of `self` that a statement assigns."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     for target in targets:
         for one in target.elts if isinstance(target, ast.Tuple) else [target]:
-            if is_own_attribute(one):
+            if _is_own_attribute(one):
                 yield one.attr  # type: ignore[attr-defined]
 
 
@@ -402,7 +413,7 @@ class FillInInit:
         largest = max(sizes, default=0)
         for file, owner, init in list_classes(seen.program):
             unset = [one for one in init.body if isinstance(one, ast.Assign) and ast.unparse(one.value) == "None"]
-            empty = {name: one for one in unset for name in list_assigned(one) if name in names}
+            empty = {name: one for one in unset for name in _list_assigned(one) if name in names}
             for call in _list_fills(owner, init, set(empty)) if empty and largest else ():
                 for more in (0, 2):  # The largest size that recompiled need not be the largest one.
                     text = f"{ast.unparse(call.func)}({1 << largest.bit_length() + more})"
@@ -419,14 +430,14 @@ def _list_fills(owner: ast.ClassDef, init: ast.FunctionDef, names: set[str]) -> 
         for method in owner.body
         if isinstance(method, ast.FunctionDef) and method is not init
         for node in ast.walk(method)
-        if names & set(list_assigned(node))
+        if names & set(_list_assigned(node))
     }
     for branch in (node for node in ast.walk(owner) if isinstance(node, ast.If)):
-        if not any(is_own_attribute(node) and node.attr in names for node in ast.walk(branch.test)):  # type: ignore
+        if not any(_is_own_attribute(node) and node.attr in names for node in ast.walk(branch.test)):  # type: ignore
             continue
         for statement in branch.body:
             call = statement.value if isinstance(statement, ast.Expr) else None
-            is_fill = isinstance(call, ast.Call) and is_own_attribute(call.func) and call.func.attr in filling  # type: ignore
+            is_fill = isinstance(call, ast.Call) and _is_own_attribute(call.func) and call.func.attr in filling  # type: ignore
             if is_fill and len(call.args) == 1 and not call.keywords:  # type: ignore[union-attr]
                 yield call  # type: ignore[misc]
 
@@ -450,6 +461,227 @@ class ContiguousResult:
                         new = f"{name.id}.contiguous()"
                         title = f"{new}, {format_place(file.name, name.lineno)}"
                         yield (change_file("code", title, file, file.replace(name, new)),)
+
+
+# Moves that compile another region
+
+
+class CompileStep:
+    """What a loop calls in each step, compiled in place of the function whose graph has the loop unrolled."""
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        for file, function in _list_compiled(seen, _LARGE_GRAPH):
+            for callee in _list_steps(function):
+                yield from _compile_inside(seen, file, function, [callee])
+
+
+class AutocastOutside:
+    """Autocast at the callers of a compiled function, or around a call that is compiled, in place of inside: no cache
+    keeps a graph that enters it, and a context that is an argument is guarded, as is autocast at the callers.
+    """
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        names = {name for cause in seen.open_causes for name in cause.path.names}
+        for file, function in _list_compiled(seen, 1) if not seen.evidence.rows(GraphBreak) else ():
+            for region in function.body:
+                if not isinstance(region, ast.With) or len(region.items) != 1 or region.items[0].optional_vars:
+                    continue
+                context = region.items[0].context_expr
+                is_autocast = isinstance(context, ast.Call) and ast.unparse(context.func).endswith("autocast")
+                guarded = "autocast" if is_autocast else getattr(context, "id", None)
+                if not (guarded in names or (is_autocast and seen.is_uncached)):
+                    continue
+                change = _move_to_callers(seen.program, file, function, region, context)
+                if change is not None:
+                    yield (change,)
+                callees = [*_list_callees(region.body)]
+                if callees:
+                    yield from _compile_inside(seen, file, function, callees)
+
+
+class CacheAutocast:
+    """Graphs that enter autocast, allowed in the cache: what they do depends on the arguments of that alone."""
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        if seen.is_uncached:
+            names = [f"torch.amp.autocast_mode._{name}_autocast" for name in ("enter", "exit")]
+            line = f"torch._inductor.config.unsafe_marked_cacheable_functions = {dict.fromkeys(names, '1')}"
+            file = seen.program.main
+            yield (change_file("settings", line, file, file.insert_below_imports(line)),)
+
+
+def _list_compiled(seen: Observation, fewest: int) -> Iterator[tuple[ProgramFile, Function]]:
+    """The functions of the unchanged program of which a graph has at least so many calls."""
+    rows = (seen.unchanged or seen).evidence.rows(Compile)
+    for path, line in dict.fromkeys((row.file, row.line) for row in rows if (row.graph_ops or 0) >= fewest):
+        file = seen.program.find(path)
+        for function in _list_functions(file) if file is not None else ():
+            if line == min(node.lineno for node in (function, *function.decorator_list)):
+                yield file, function  # type: ignore[misc]
+
+
+def _list_steps(function: Function) -> Iterator[ast.expr]:
+    """What the loops of a function call in each step, if it is the same in all."""
+    for loop in ast.walk(function):
+        if isinstance(loop, ast.For | ast.While):
+            names = (node for node in ast.walk(loop) if isinstance(node, ast.Name))
+            changed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            yield from (callee for callee in _list_callees(loop.body) if ast.unparse(callee) not in changed)
+
+
+def _list_callees(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    """What statements call that are nothing but a call of a name or of an attribute of `self`:
+    `hidden = self.cell(x[t], hidden)`.
+    """
+    for statement in body:
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.Call) and (isinstance(value.func, ast.Name) or _is_own_attribute(value.func)):
+            yield value.func
+
+
+# What a function calls, compiled in its place
+
+
+def _compile_inside(
+    seen: Observation, file: ProgramFile, function: Function, callees: Sequence[ast.expr]
+) -> Iterator[Bundle]:
+    """With the options that the function has, and with `dynamic=True`."""
+    program, has_sizes = seen.program, any(map(can_be_dynamic, seen.open_causes))
+    names = format_names([f"`{ast.unparse(callee)}`" for callee in callees])
+    for compiled in _find_compile_calls(program, file, function):
+        own = [compiled.file.get_text(one) for one in compiled.options]
+        has_choice = any(one.arg == "dynamic" for one in compiled.options)
+        for more in ([], ["dynamic=True"]) if has_sizes and not has_choice else ([],):
+            options = ", ".join([*own, *more])
+            inside = [_compile(program, file, function, compiled, callee, options) for callee in callees]
+            without = _uncompile(compiled) if all(inside) else None
+            if without is not None:
+                title = " ".join([f"{names} compiled in place of `{function.name}`", *(f"with {one}" for one in more)])
+                patch, run = ((part, *itertools.chain.from_iterable(inside)) for part in without)
+                yield (ProgramChange("code", title, patch, (), is_whole=True, runs=run, uncompiled=function.name),)
+
+
+def _uncompile(compiled: CompileCall) -> tuple[Part, Part] | None:
+    """What does not compile a function, as the patch and the copy that runs have it; None where it is no statement."""
+    file, node, target = compiled.file, compiled.node, compiled.target
+    statement = file.find_statement_of(node)
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        start, end = file.starts[node.lineno - 1], file.starts[node.end_lineno or node.lineno]
+        return (file.name, Splice(start, end, "", False)), (file.name, file.replace(node, OBSERVE))
+    if target is None or statement is None or getattr(statement, "value", None) is not node:
+        return None
+    text = file.get_text(target)
+    run = file.replace(node, f"{OBSERVE}({text})")
+    is_kept = isinstance(statement, ast.Assign) and compiled.name not in (None, ast.unparse(target))
+    patch = file.replace(node, text) if is_kept else file.remove(statement)
+    return None if patch is None else ((file.name, patch), (file.name, run))
+
+
+def _compile(
+    program: Program, file: ProgramFile, function: Function, compiled: CompileCall, callee: ast.expr, options: str
+) -> list[Part]:
+    """What compiles a callee where it is made or defined; nothing if that is not known."""
+    if isinstance(callee, ast.Attribute):
+        made, owner = _find_attribute(file, function, compiled, callee.attr), file.parents[function]
+        defined = [(file, node) for node in getattr(owner, "body", ()) if getattr(node, "name", None) == callee.attr]
+    else:
+        name = ast.unparse(callee)
+        made = _find_made(program, file, function, name, _MOST_CALLERS)
+        every = ((other, node) for other in program.files.values() for node in other.tree.body)
+        defined = [one for one in every if isinstance(one[1], Function) and one[1].name == name]
+    found = [(other, other.insert_after(statement, [f"{path}.compile({options})"])) for other, statement, path in made]
+    if not made:
+        decorator = f"@torch.compile({options})" if options else "@torch.compile"
+        found = [(other, other.insert_before(node, [decorator])) for other, node in defined]
+    return [(other.name, splice) for other, splice in found if splice is not None]
+
+
+def _find_attribute(file: ProgramFile, function: Function, compiled: CompileCall, name: str) -> list[Made]:
+    """An attribute of `self`: below what compiles the model, or in `__init__` if the method itself is compiled."""
+    methods = (one for one in getattr(file.parents[function], "body", ()) if getattr(one, "name", None) == "__init__")
+    made = [one for method in methods for one in method.body if name in _list_assigned(one)]
+    if compiled.node in function.decorator_list:
+        return [(file, one, f"self.{name}") for one in made]
+    statement = compiled.file.find_statement_of(compiled.node)
+    path = write_path(compiled.result)
+    return [(compiled.file, statement, f"{path}.{name}")] if made and statement is not None and path else []
+
+
+def _find_made(program: Program, file: ProgramFile, function: Function | None, name: str, levels: int) -> list[Made]:
+    """The statement that makes what a function has by this name; in the callers, if it is a parameter."""
+    if function is not None and name in _list_parameters(function):
+        found = {}
+        for other, call in program.list_calls(function.name) if levels else ():
+            value = _find_arguments(function, call, False).get(name)
+            caller = other.find_function(call.lineno)
+            made = _find_made(program, other, caller, value.id, levels - 1) if isinstance(value, ast.Name) else []
+            if not made:
+                return []
+            found.update({(one[0].name, one[1].lineno): one for one in made})
+        return [*found.values()]
+    nodes = file.tree.body if function is None else ast.walk(function)
+    assigned = [node for node in nodes if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets)]
+    if function is not None and not assigned:
+        return _find_made(program, file, file.find_function(function.lineno), name, levels)
+    return [(file, node, name) for node in assigned if isinstance(node.value, ast.Call) and len(assigned) == 1]
+
+
+# A region of a function around its calls
+
+
+def _move_to_callers(
+    program: Program, file: ProgramFile, function: Function, region: ast.With, context: ast.expr
+) -> ProgramChange | None:
+    """`with context: loss = f(x)` at each call, if the region is all that the function does."""
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    used = {node.id for node in ast.walk(context) if isinstance(node, ast.Name)} & {*_list_parameters(function)}
+    passed = next((one for one in parameters if isinstance(context, ast.Name) and one.arg == context.id), None)
+    others = [node for node in function.body if node is not region]
+    is_whole = all(
+        _is_name(node.value)
+        if isinstance(node, ast.Return)
+        else isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for node in others
+    )
+    start, end = file.find_span(region.body[0])[0], file.find_span(region.body[-1])[1]
+    has_comment = "#" in file.text[file.find_span(context)[1] : start]
+    if not is_whole or has_comment or (used and passed is None):
+        return None
+    more = region.body[0].col_offset - region.col_offset
+    text = file.text[start:end].replace("\n" + " " * more, "\n")
+    parts = [(file.name, file.replace_statements(region, region, text))]
+    if passed is not None:
+        parts.append((file.name, file.remove_item(parameters, parameters.index(passed))))
+    callers = [*_list_callers(program, file, function)]
+    for other, call, owner in callers:
+        given = _find_arguments(function, call, owner is not None)
+        value = given.get(passed.arg) if passed is not None else None
+        splice = _wrap(other, call, value, file.get_text(context))
+        if splice is None or (passed is not None and value is None):
+            return None
+        parts.append((other.name, splice))
+    title = f"`with {ast.unparse(context)}:` around {format_amount(len(callers), 'call')} of `{function.name}`"
+    return ProgramChange("code", title, tuple(parts), is_whole=True) if callers else None
+
+
+def _wrap(file: ProgramFile, call: ast.Call, passed: ast.expr | None, context: str) -> Splice | None:
+    """`with context: loss = f(x)`, without the context as an argument; None for a statement that does more."""
+    statement, items = file.find_statement_of(call), file.list_items(call)
+    values = [item.value if isinstance(item, ast.keyword) else item for item in items]
+    calls = [node for value in values if value is not passed for node in ast.walk(value) if isinstance(node, ast.Call)]
+    if statement is None or getattr(statement, "value", None) is not call or calls:
+        return None
+    start, end = file.find_span(statement)
+    text = file.text[start:end]
+    if passed is not None:
+        removed, context = file.remove_item(items, values.index(passed)), file.get_text(passed)
+        text = file.text[start : removed.start] + file.text[removed.end : end]
+    indent = " " * (statement.col_offset + 4)
+    return file.replace_statements(statement, statement, f"with {context}:\n{indent}" + text.replace("\n", "\n    "))
+
+
+def _is_name(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Tuple) and all(map(_is_name, node.elts)))
 
 
 #: In the order in which their changes are preferred.

@@ -22,7 +22,7 @@ from ..diagnosis.source_edits import is_static, parse_call, replace_argument, wr
 from ..events import Compile, GraphBreak
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
-from .code_moves import CODE_MOVES
+from .code_moves import CODE_MOVES, AutocastOutside, CacheAutocast, CompileStep
 from .program import (
     Bundle,
     Move,
@@ -34,7 +34,6 @@ from .program import (
     change_edits,
     change_file,
 )
-from .region_moves import AutocastOutside, CacheAutocast, CompileStep
 
 #: Functions that mark a size, from the one that says most.
 _MARKS = ("torch._dynamo.mark_dynamic", "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.decorators.mark_unbacked")

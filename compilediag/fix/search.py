@@ -34,9 +34,9 @@ from ..trials.measured_run import (
     measure,
     read_calls,
 )
+from .code_moves import CompileStep
 from .moves import FIRST, list_moves
 from .program import KINDS, Bundle, Move, Observation, Program, ProgramChange
-from .region_moves import CompileStep
 
 #: Calls after the last compile that a run makes: a share of those before, and at least so many.
 _MORE_CALLS, _FEWEST_CALLS = 0.25, 20

@@ -91,7 +91,7 @@ def test_no_session_is_kept_alive_and_only_the_latest_state_is(tmp_path):
 def test_rows_in_memory_have_no_facts_and_no_texts():
     rows = RowList([Compile(time_ns=1)])
     evidence = Evidence.of(rows)
-    assert (evidence.meta, evidence.state, evidence.is_ours, evidence.artifact) == ({}, None, False, None)
+    assert (evidence.meta, evidence.state, evidence.is_ours, evidence.read_artifact(1)) == ({}, None, False, "")
     assert Evidence.of(evidence) is evidence is Evidence.of(rows)
 
 

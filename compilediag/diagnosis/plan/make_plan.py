@@ -63,7 +63,7 @@ def _list_unresolved(
 ) -> tuple[UnresolvedCause, ...]:
     """What keeps the recompiles that no step saves: causes without a change, and what fails together with them."""
     saved = set(selection.saved[-1]) if selection.saved else set()
-    effects = find_side_effects([pair for candidate in candidates for pair in candidate.advised])
+    effects = find_side_effects([pair for one in candidates for pair in zip(one.causes, one.advice, strict=True)])
     found = []
     for number, candidate in enumerate(candidates):
         rows = [row for row, causes in blockers.items() if number in causes and row not in saved]
@@ -120,11 +120,6 @@ class Candidate:
     @property
     def change(self) -> CodeChange | None:
         return self.changes[0] if self.changes else None
-
-    @property
-    def advised(self) -> tuple[tuple[Cause, Advice], ...]:
-        """Each cause with its advice."""
-        return tuple(zip(self.causes, self.advice, strict=True))
 
     @property
     def name(self) -> str:
