@@ -495,16 +495,7 @@ class Ranks:
         return Section(
             Section(head, Items([[one.sentence] for one in self.divergences], "indented")),
             _list_first("Groups of ranks that compiled the same, the largest first:", map(_describe_group, groups)),
-            _list_first(
-                "Ranks, the one that compiled longest first:",
-                (
-                    [
-                        f"rank {row.rank}: {format_seconds(row.compile_s)}, {_format_counts(row)}"
-                        f"{f', caches {row.lookups[:40]}' if row.lookups else ''}"
-                    ]
-                    for row in self.rows
-                ),
-            ),
+            _list_first("Ranks, the one that compiled longest first:", map(_describe_rank, self.rows)),
             _list_first("Compiles, the slowest straggler first:", map(self._describe_graph, self.graph_rows)),
         )
 
@@ -532,6 +523,11 @@ def _describe_group(row: RankGroup) -> list[Block]:
     slowest = f" on rank {row.slowest_rank}" if row.count > 1 else ""
     line = f"{name}: {_format_counts(row)}, {seconds}{slowest}"
     return [line, row.difference] if row.difference else [line]
+
+
+def _describe_rank(row: RankRow) -> list[Block]:
+    caches = f", caches {row.lookups[:40]}" if row.lookups else ""
+    return [f"rank {row.rank}: {format_seconds(row.compile_s)}, {_format_counts(row)}{caches}"]
 
 
 def _list_first(title: str, items: Iterable[Sequence[Block]]) -> Section:
