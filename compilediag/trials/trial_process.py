@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..decode.call_stacks import OwnCode
-from ..diagnosis.change import Settings
+from ..diagnosis.change import SOURCE_LISTS, Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
 from ..formatting import format_first_line, format_place
@@ -38,8 +38,6 @@ from .fresh_process import FIRST_CHILD
 from .observed_calls import CallObserver, StopRule, end_now, observe_calls
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"
-#: Settings that are lists of sources: the new names are added to what the user has set.
-_JOINED = ("dynamic_sources", "unbacked_sources")
 
 #: How the variables begin that libraries set when they are imported.
 _OF_LIBRARIES = ("TORCHINDUCTOR_", "TRITON_", "KMP_", "PYTORCH_NVML", "CUDA_MODULE", "QT_", "MKL", "TF_CPP")
@@ -253,7 +251,7 @@ def apply_settings(settings: Settings) -> None:
         except Unavailable as why:
             raise CompilediagError(f"this plan cannot be tried here: {why}") from None
         now = getattr(owner, key)
-        setattr(owner, key, f"{now},{value}" if key in _JOINED and now else value)
+        setattr(owner, key, f"{now},{value}" if key in SOURCE_LISTS and now else value)
 
 
 def use_backend(backend: str, note_graph: Callable[[Any], None]) -> None:

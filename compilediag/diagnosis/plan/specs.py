@@ -103,8 +103,7 @@ def find_specs(evidence: Evidence, chosen: Sequence[Sequence[Cause]]) -> tuple[D
     """The specifications that can replace steps of a plan, given by the causes that each resolves; none before the
     version of torch that has them.
     """
-    versions = {cause.facts.torch_version for causes in chosen for cause in causes}
-    if not versions or max(versions) < SPEC_SINCE:
+    if not chosen or evidence.torch_version < SPEC_SINCE:
         return ()
     own, found = read_own_code(evidence), []
     for varying in find_spec_evidence(evidence):

@@ -45,14 +45,9 @@ ADVICE = (
     ("constant[", "A constant in the code has another value: pass it as a tensor to keep it out of the key."),
     ("graph", "The traced code differs: a number in the code is part of the key; pass it as a tensor to keep it out."),
 )
-LOST = "Same key as before, but its entry was deleted or never saved."
 LOST_ADVICE = (
     "Check that the cache directory (TORCHINDUCTOR_CACHE_DIR) is the same, was not cleared, and can be written."
 )
-FIRST = "This is the first lookup of this function: there is no earlier key to compare with."
-UNSEEN = 'The parts of its key were not recorded. To compare keys, record with detail="full".'
-UNCOMPARED = "Keys of this cache are not compared with earlier ones."
-GUARDED = "An entry with this key exists, but its guards failed for these inputs"
 
 
 def explain_miss(data: Rows, event_id: int) -> str:
@@ -76,15 +71,19 @@ def explain_miss(data: Rows, event_id: int) -> str:
 def list_miss_reasons(row: CacheLookup, has_parts: bool) -> list[str]:
     """The lines on why a lookup missed; the differences are indented. `has_parts`: the parts of keys were recorded."""
     if row.outcome == "guard_miss":
-        return [f"{GUARDED}: {row.guard}" if row.guard else f"{GUARDED}."]
+        what = f": {row.guard}" if row.guard else "."
+        return [f"An entry with this key exists, but its guards failed for these inputs{what}"]
     if row.nearest_key is None and row.cache not in NAMES:
-        return [row.reason or UNCOMPARED]
+        return [row.reason or "Keys of this cache are not compared with earlier ones."]
     lines = [f"torch's reason: {row.reason}"] if row.reason else []
     if row.nearest_key is None:
-        return [*lines, FIRST if has_parts else UNSEEN]
+        if not has_parts:
+            return [*lines, 'The parts of its key were not recorded. To compare keys, record with detail="full".']
+        return [*lines, "This is the first lookup of this function: there is no earlier key to compare with."]
     if row.nearest_key == row.key:
         origin = f" The key is from {row.nearest_session}." if row.nearest_session else ""
-        return [*lines, f"{LOST}{origin}", LOST_ADVICE]
+        lost = f"Same key as before, but its entry was deleted or never saved.{origin}"
+        return [*lines, lost, LOST_ADVICE]
     lines.append(f"Nearest earlier key, from {row.nearest_session or 'this session'}: {row.nearest_key}")
     if not row.key_diff:
         return [*lines, "The recorded parts of the two keys are equal."]
