@@ -134,12 +134,14 @@ def find_spec_evidence(evidence: Evidence) -> list[SpecEvidence]:
     """
     rows = [row for row in evidence.rows(Compile) if row.function and row.stack and row.trigger != "lazy_backward"]
     inside = {row.stack: _list_inside([*evidence.stacks.walk(row.stack)]) for row in rows}
-    around = {_identify(_drop_torch(path)[0]) for path in inside.values() if len(_drop_torch(path)) > 1}
+    functions = {stack: [row for row in path if not is_torch_file(row.file or "")] for stack, path in inside.items()}
+    around = {(path[0].file, path[0].function) for path in functions.values() if len(path) > 1}
     found = []
     for place, own in group_by(rows, get_place).items():
-        paths = [inside[row.stack] for row in own]
-        if all(len(_drop_torch(path)) == 1 for path in paths) and _identify(paths[0][-1]) not in around:
-            found.append(_find_varying(evidence, place, own, paths[0]))
+        path = inside[own[0].stack]
+        is_alone = all(len(functions[row.stack]) == 1 for row in own)
+        if is_alone and (path[-1].file, path[-1].function) not in around:
+            found.append(_find_varying(evidence, place, own, path))
     return [one for one in found if one is not None]
 
 
@@ -148,14 +150,6 @@ def _list_inside(stack: list[StackFrame]) -> list[StackFrame]:
     path = stack[::-1]
     compiled = find_compiled_call(path)
     return [] if compiled is None else path[compiled + 1 :]
-
-
-def _drop_torch(path: Sequence[StackFrame]) -> list[StackFrame]:
-    return [row for row in path if not is_torch_file(row.file or "")]
-
-
-def _identify(row: StackFrame) -> tuple[str | None, str | None]:
-    return row.file, row.function
 
 
 def _find_varying(

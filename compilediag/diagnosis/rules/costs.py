@@ -43,7 +43,6 @@ from ...formatting import (
 from ..evidence import (
     Evidence,
     Place,
-    find_shared_place,
     get_ids,
     get_place,
     group_by,
@@ -318,6 +317,7 @@ def _find_tuning(evidence: Evidence) -> list[CompileCost]:
         "session": _SESSION,
     }
     title = SMALL_GAIN.cause.format_map(facts)
+    places = {run.place for run in runs}
     cost = CompileCost(
         kind=SMALL_GAIN.cost_kind or SMALL_GAIN.id,
         seconds=seconds,
@@ -328,11 +328,11 @@ def _find_tuning(evidence: Evidence) -> list[CompileCost]:
         evidence=tuple(sorted(number for run in runs for number in run.evidence)),
         code="\n".join(code),
         details=tuple(f"{run.label}: {format_share(run.margin_extern or 0.0)}" for run in runs[:SHOWN]),
+        place=places.pop() if len(places) == 1 else (None, None, None),
         title=title,
         headline=SMALL_GAIN.headline.format_map(facts),
     )
-    place = find_shared_place(run.place for run in runs)
-    return [replace(cost, place=(place["function"], place["file"], place["line"])) if place else cost]
+    return [cost]
 
 
 @kept_of(CudaGraphAction)
