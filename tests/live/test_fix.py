@@ -39,11 +39,11 @@ def script(tmp_path):
 
 
 @pytest.fixture
-def fix(python, tmp_path):
+def fix(program_server, tmp_path):
     """Runs `compilediag fix --json ...` in the folder of the scripts; gives the values and the exit code."""
 
     def run(*args):
-        done = python("-m", "compilediag", "fix", "--json", *args, cwd=tmp_path, input="")
+        done = program_server.run("-m", "compilediag", "fix", "--json", *args, cwd=tmp_path)
         values = json.loads(done.stdout)
         assert values["exit_code"] == done.returncode, done.stderr
         return values
@@ -501,9 +501,9 @@ def test_a_wrong_use_is_one_line_and_runs_nothing(program_server, script, tmp_pa
     assert os.listdir(tmp_path) == ["train.py"]
 
 
-def test_a_file_that_changes_during_the_search_is_not_written(python, script, tmp_path):
+def test_a_file_that_changes_during_the_search_is_not_written(program_server, script, tmp_path):
     path = script(TWO_CAUSES + "open('train.py', 'a').write('# once more\\n')\n")
-    done = python("-m", "compilediag", "fix", "--fast", "--write", "train.py", cwd=tmp_path, input="")
+    done = program_server.run("-m", "compilediag", "fix", "--fast", "--write", "train.py", cwd=tmp_path)
     assert done.returncode == 2 and "was changed since the search began" in done.stderr
     assert "dynamic=False" in path.read_text()
 
@@ -528,7 +528,7 @@ def test_files_that_pytest_imports_are_changed(fix, script):
     path = script(PYTEST, "test_step.py")
     found = fix("--fast", "-m", "pytest", "-p", "no:cacheprovider", "test_step.py")
     before, after = (found["search"][name]["recompiles"] for name in ("before", "after"))
-    assert (before, after, found["lines"]) == (3, 0, 1)
+    assert (before, after, found["lines"]) == (3, 0, 1), found
     assert "+++ b/test_step.py" in found["patch"] and "shapes.py" not in found["patch"]
     assert path.read_text() == PYTEST
 
