@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.program_server import SOCKET, ProgramServer
+from tests.program_server import COMMANDS, SOCKET, ProgramServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -342,6 +342,12 @@ def program_server() -> Iterator[ProgramServer]:
     server.begin()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def forked_commands(program_server: ProgramServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts and modules are forks too where a program that the test runs starts them."""
+    monkeypatch.setenv(COMMANDS, "1")
 
 
 @pytest.fixture

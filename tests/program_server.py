@@ -1,11 +1,13 @@
 """A process that has imported torch and forks for each program of a test: an import of torch takes seconds.
 
-A program runs as `python ARGUMENTS` runs it, from an empty `__main__` to the end of the interpreter. A test of how a
-process begins (what it imports, or which variables torch reads then) needs a process of its own.
+A program runs as `python ARGUMENTS` runs it, from an empty `__main__` to the end of the interpreter; torch reads the
+variables of its logs again. A test of how a process begins (what it imports, or which other variables torch reads then)
+needs a process of its own.
 
 `FORKED` are modules that compilediag or Jupyter starts in fresh interpreters. While a server runs, such an interpreter
 asks it for a fork when it starts, and stands for the fork from then on: it passes signals on, and ends as the fork
-does. Where it has other variables than torch read in the server, it stays what it is.
+does. Where it has other variables than torch read in the server, it stays what it is. With `COMMANDS` in its
+environment, that holds for every script and module.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import contextlib
 import gc
 import json
 import os
+import re
 import runpy
 import select
 import signal
@@ -28,12 +31,20 @@ from typing import Any, NoReturn
 
 #: The variable that names the socket of the server.
 SOCKET = "COMPILEDIAG_TEST_SERVER"
+#: The variable with which scripts and modules are forks, whoever starts them.
+COMMANDS = "COMPILEDIAG_TEST_COMMANDS"
 FORKED = ("compilediag.cli.try_process", "compilediag.frontends.cell_process", "ipykernel_launcher")
 #: Variables that torch reads when it is imported.
-READ_AT_IMPORT = ("TORCH_TRACE", "TORCH_LOGS", "TORCH_COMPILE_DEBUG")
+READ_AT_IMPORT = ("TORCH_COMPILE_DEBUG",)
+#: Those of torch's logs, which a fork reads.
+_OF_LOGS = ("TORCH_TRACE", "TORCH_LOGS")
 #: How variables begin that Python, torch and its libraries read when they start; and those that they read at each use.
 _READ_AT_START = ("TORCH", "PYTORCH", "PYTHON", "TRITON", "OMP", "MKL", "KMP", "CUDA", "LD_")
-_READ_LATER = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONHASHSEED", "PYTHONUNBUFFERED")
+_READ_LATER = (
+    *_OF_LOGS,
+    *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHELASTIC_", "TORCH_NCCL_"),
+    *("PYTHONHASHSEED", "PYTHONUNBUFFERED"),
+)
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
@@ -138,8 +149,10 @@ def _read(file: Any) -> str:
 
 def _begins_differently(environment: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether an interpreter, or torch, would start in another way. "0" is what torch does without a variable."""
-    names = {name for name in {*environment, *other} if name.startswith(_READ_AT_START)}.difference(_READ_LATER)
-    return any((environment.get(name) or "0") != (other.get(name) or "0") for name in names)
+    names = {name for name in {*environment, *other} if name.startswith(_READ_AT_START)}
+    return any(
+        (environment.get(name) or "0") != (other.get(name) or "0") for name in names if not name.startswith(_READ_LATER)
+    )
 
 
 def _connect(path: str) -> socket.socket:
@@ -158,6 +171,7 @@ def _send(
 ) -> None:
     with tempfile.TemporaryFile("w+") as request:
         asked = {"what": what, "args": command, "cwd": folder, "env": {**environment}, "python": sys.executable}
+        asked["umask"] = re.findall(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.M)[0]
         json.dump(asked, request)
         request.flush()
         request.seek(0)
@@ -165,9 +179,13 @@ def _send(
 
 
 def stand_for_fork() -> None:
-    """If this interpreter shall run one of FORKED: let the server run it, and end as that ends."""
+    """If a fork shall run what this interpreter is started for: let the server run it, and end as that ends."""
     command = sys.orig_argv[1:]
-    if command[0] != "-m" or command[1] not in FORKED:
+    first, *rest = [*(command[1:] if command[:1] == ["-u"] else command), "-"]
+    is_forked = first == "-m" and rest[0] in FORKED
+    if COMMANDS in os.environ:
+        is_forked = first == "-m" or not first.startswith("-")
+    if not is_forked:
         return
     try:
         connection = _connect(os.environ[SOCKET])
@@ -246,8 +264,8 @@ def _kill(program: int, number: int) -> None:
     (os.killpg if os.getpgid(program) == program else os.kill)(program, number)
 
 
-def become(files: list[int], environment: dict[str, str], folder: str) -> None:
-    """Take over the files, environment and folder of a program."""
+def become(files: list[int], environment: dict[str, str], folder: str, umask: str) -> None:
+    """Take over the files, environment, folder and umask of a program."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -255,7 +273,16 @@ def become(files: list[int], environment: dict[str, str], folder: str) -> None:
     os.environ.update(environment)
     tempfile.tempdir = None  # The folder of temporary files is that of the environment.
     os.chdir(folder)
+    os.umask(int(umask, 8))
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def begin_logs() -> None:
+    """Let torch read the variables of its logs, as when it is imported."""
+    from torch._logging import _internal
+
+    _internal.LOG_TRACE_HANDLER = None
+    _internal._init_logs()
 
 
 def make_main() -> dict[str, Any]:
@@ -275,8 +302,13 @@ if __name__ == "__main__":
     gc.freeze()
     own = sys.modules["__main__"]  # kept: the function that runs below needs its names
     opened, asked = serve(socket.socket(fileno=int(sys.argv[1])))
-    become(opened, asked["env"], asked["cwd"])
+    become(opened, asked["env"], asked["cwd"], asked["umask"])
+    if any(name in os.environ for name in _OF_LOGS):
+        begin_logs()
     names, (first, *rest) = make_main(), asked["args"]
+    if first == "-u":
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        first, *rest = rest
     if first == "-m":
         sys.argv, sys.path[0] = [first, *rest[1:]], os.getcwd()
         if rest[0] == "ipykernel_launcher":
