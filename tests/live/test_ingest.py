@@ -1,30 +1,22 @@
 """A log of a run and a watch of the same run tell the same."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 import compilediag as cd
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
+def both(program_server, tmp_path_factory):
     """(session of the watch, session of the log) of one run."""
     folder = tmp_path_factory.mktemp("traced")
     environment = {
-        **os.environ,
         "TORCH_TRACE": str(folder / "logs"),
         "COMPILEDIAG_HISTORY": "off",
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
     }
-    program = [sys.executable, "-m", "tests.live.traced", str(folder / "live.cdiag")]
-    subprocess.run(program, env=environment, cwd=ROOT, check=True, timeout=600)
+    done = program_server.run("-m", "tests.live.traced", folder / "live.cdiag", env=environment)
+    assert done.returncode == 0, done.stderr
     return cd.load(folder / "live.cdiag"), cd.ingest(folder / "logs", folder / "log.cdiag", strict=True)
 
 

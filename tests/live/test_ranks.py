@@ -1,10 +1,9 @@
 """Two ranks of a real job, watched into one folder and logged by TORCH_TRACE: both say where they parted."""
 
-import os
 import platform
-import subprocess
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -18,25 +17,24 @@ from tests import inside
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run_two_ranks(program, folder, environments):
-    """Run both ranks of a program to their end; they meet at `meeting` and record to `watched` in the folder."""
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", program, str(rank), str(folder / "meeting"), f"{folder / 'watched'}/"],
-            env={**os.environ, **environment},
-            cwd=ROOT,
-        )
-        for rank, environment in enumerate(environments)
-    ]
-    try:
-        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
+@pytest.fixture(scope="module")
+def run_two_ranks(program_server):
+    """Runs both ranks of a program to their end; they meet at `meeting` and record to `watched` in a folder."""
+
+    def run(program, folder, environments):
+        def run_rank(rank):
+            command = ("-m", program, str(rank), folder / "meeting", f"{folder / 'watched'}/")
+            return program_server.run(*command, env=environments[rank], cwd=ROOT)
+
+        with ThreadPoolExecutor(2) as pool:
+            ranks = [*pool.map(run_rank, (0, 1))]
+        assert [rank.returncode for rank in ranks] == [0, 0], [rank.stderr for rank in ranks]
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory):
+def job(run_two_ranks, tmp_path_factory):
     """The folder of one run: `watched` and `logs` in it."""
     folder = tmp_path_factory.mktemp("job")
     environment = {"TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
@@ -45,7 +43,7 @@ def job(tmp_path_factory):
 
 
 @pytest.mark.since_torch("2.15", "ranks do not agree on what their caches had")
-def test_a_hit_that_another_rank_lacks_is_a_miss(tmp_path):
+def test_a_hit_that_another_rank_lacks_is_a_miss(run_two_ranks, tmp_path):
     caches = [{"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / f"cache{rank}")} for rank in (0, 1)]
     run_two_ranks("tests.live.ranks_share_hits", tmp_path, caches)
     lookups = cd.load(tmp_path / "watched").cache_lookups.query("cache == 'aot_autograd' and action == 'look_up'")
@@ -55,7 +53,7 @@ def test_a_hit_that_another_rank_lacks_is_a_miss(tmp_path):
     assert not [row for row in (first[0], *second) if "another rank" in str(row["reason"])]
 
 
-def test_a_rank_with_cold_caches_is_named_and_one_that_fills_a_cache_is_not(tmp_path):
+def test_a_rank_with_cold_caches_is_named_and_one_that_fills_a_cache_is_not(run_two_ranks, tmp_path):
     def run(name, *caches):
         folder = tmp_path / name
         folder.mkdir()
@@ -70,24 +68,18 @@ def test_a_rank_with_cold_caches_is_named_and_one_that_fills_a_cache_is_not(tmp_
     assert cold.function and cold.evidence
 
 
-def test_a_warm_up_script_for_ranks_saves_the_artifacts_of_each_and_ends_them_together(tmp_path):
+def test_a_warm_up_script_for_ranks_saves_the_artifacts_of_each_and_ends_them_together(
+    run_two_ranks, program_server, forked_commands, tmp_path
+):
     recorded = tmp_path / "recorded"
     recorded.mkdir()
     run_two_ranks("tests.live.ranks_multiply", recorded, [{"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "one")}] * 2)
     script = tmp_path / "warmup.py"
     assert cd.load(recorded / "watched").warmup(script, distributed=True) == script
-    launch = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", script)
+    launch = ("-m", "torch.distributed.run", "--nproc-per-node", "2", script)
     program = (Path(__file__).with_name("ranks_multiply.py"), "0", tmp_path / "meeting", f"{tmp_path / 'again'}/")
     variables = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "two"), "ENDLESS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*map(str, (*launch, *program))],
-        env={**os.environ, **variables},
-        cwd=tmp_path,
-        timeout=600,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = program_server.run(*launch, *program, env=variables, cwd=tmp_path)
     assert done.returncode == 0 and done.stderr.count("saved the artifacts of 1 function") == 2, done.stderr
     loaded = tmp_path / "loaded"
     loaded.mkdir()
