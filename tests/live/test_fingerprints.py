@@ -2,10 +2,6 @@
 causes in one function have two.
 """
 
-import os
-import subprocess
-import sys
-
 import compilediag as cd
 from tests.unit.log_builder import GOLDEN
 
@@ -32,11 +28,6 @@ with cd.watch(sys.argv[2]):
 """
 
 
-def run(folder, *arguments, **environment):
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, timeout=600)
-    assert done.returncode == 0, done.stderr.decode()
-
-
 def name_causes(session):
     """Rule -> the fingerprints of its findings, without what only one kind of recording has."""
     found = {}
@@ -46,19 +37,21 @@ def name_causes(session):
     return {is_refused: sorted(names) for is_refused, names in found.items()}
 
 
-def test_a_cause_has_one_fingerprint_wherever_it_is_seen(tmp_path, monkeypatch):
+def test_a_cause_has_one_fingerprint_wherever_it_is_seen(program_server, tmp_path):
+    def run(folder, *arguments, **environment):
+        done = program_server.run(*arguments, cwd=folder, env={"COMPILEDIAG_HISTORY": "off", **environment})
+        assert done.returncode == 0, done.stderr
+
     here, there = tmp_path / "here", tmp_path / "there" / "below"
     there.mkdir(parents=True)
     here.mkdir()
     (here / "train.py").write_text(PROGRAM)
     (there / "train.py").write_text("# above\n" * 100 + PROGRAM)
     (there / "cell.py").write_text(CELL)
-    monkeypatch.setenv("COMPILEDIAG_HISTORY", "off")
-    environment = {**os.environ}
     command = ("-m", "compilediag", "run", "--quiet", "--save")
-    run(here, *command, "a.cdiag", "train.py", **environment, TORCH_TRACE=str(here / "logs"))
-    run(there, *command, "b.cdiag", "train.py", **environment, RANK="3", WORLD_SIZE="4")
-    run(there, "cell.py", "train.py", "c.cdiag", **environment)
+    run(here, *command, "a.cdiag", "train.py", TORCH_TRACE=str(here / "logs"))
+    run(there, *command, "b.cdiag", "train.py", RANK="3", WORLD_SIZE="4")
+    run(there, "cell.py", "train.py", "c.cdiag")
     first = name_causes(cd.load(here / "a.cdiag"))
     for is_refused, count in ((False, 3), (True, 2)):
         assert len(first[is_refused]) == len(set(first[is_refused])) == count

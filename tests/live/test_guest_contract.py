@@ -612,11 +612,11 @@ torch.compile(g, backend="eager")(torch.ones(2))
 """
 
 
-def test_torchs_own_trace_and_logs_are_the_same_watched_or_not(tmp_path, python):
+def test_torchs_own_trace_and_logs_are_the_same_watched_or_not(tmp_path, program_server):
     def outputs(*args):
         folder = tmp_path / "-".join(args)
         env = {"TORCH_TRACE": str(folder), "TORCH_LOGS": "recompiles,graph_breaks"}
-        done = python("-c", SCRIPT, *args, env=env)
+        done = program_server.run("-c", SCRIPT, *args, env=env)
         assert done.returncode == 0, done.stderr
         [trace] = folder.iterdir()
         records = re.findall(r"^V\d+ .*?\] (\{.*)$", trace.read_text(), re.M)

@@ -5,10 +5,7 @@ import builtins
 import collections
 import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +23,11 @@ HARMFUL = {"CANARY", "TRAP", "__import__", "eval", "exec"}
 
 def run_program(program_server: ProgramServer, folder: Path, each: int) -> dict[str, Any]:
     """What the program did without a watch, with TORCH_TRACE, and with a watch in each detail."""
-    command = ["-m", "tests.live.hostile_data"]
-    trace = {**os.environ, "TORCH_TRACE": str(folder / "trace")}
-    subprocess.run([sys.executable, *command, "none", str(folder), str(each)], env=trace, check=True, timeout=900)
-    for detail in ("lean", "full"):
-        done = program_server.run(*command, detail, folder, each, timeout=900)
+    modes = {"none": {"TORCH_TRACE": str(folder / "trace")}, "lean": {}, "full": {}}
+    for mode, env in modes.items():
+        done = program_server.run("-m", "tests.live.hostile_data", mode, folder, each, env=env, timeout=900)
         assert done.returncode == 0, done.stderr
-    return {mode: json.loads((folder / f"{mode}.json").read_text()) for mode in ("none", "lean", "full")}
+    return {mode: json.loads((folder / f"{mode}.json").read_text()) for mode in modes}
 
 
 @pytest.fixture(scope="module", params=[FEW, pytest.param(ALL, marks=pytest.mark.long("1,400 cases in each mode"))])
