@@ -28,9 +28,9 @@ def list_scripts():
 
 
 @pytest.mark.parametrize("row", [*list_scripts()])
-def test_fix_reaches_what_was_done_by_hand(row, python, tmp_path):
+def test_fix_reaches_what_was_done_by_hand(row, program_server, forked_commands, tmp_path):
     copy = shutil.copytree(row.folder, tmp_path / row.name)
-    done = python("-m", "compilediag", "fix", "--fast", "--json", row.start, *row.arguments, cwd=copy, input="")
+    done = program_server.run("-m", "compilediag", "fix", "--fast", "--json", row.start, *row.arguments, cwd=copy)
     found = json.loads(done.stdout)
     assert found["problem"] is None and measure.reaches_hand(row, found)
     if row.kind != "fixable":
