@@ -82,11 +82,11 @@ os.kill(os.getpid(), int(sys.argv[1]))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="without locks nobody knows that a process was killed")
-def test_a_run_that_is_killed_is_kept_too_and_said_to_be(state, tmp_path, capsys):
+def test_a_run_that_is_killed_is_kept_too_and_said_to_be(program_server, state, tmp_path, capsys):
     (tmp_path / "train.py").write_text(KILLED)
     for number, kill in enumerate((signal.SIGTERM, signal.SIGKILL), 1):
-        command = [sys.executable, "-m", "compilediag", "run", "train.py", str(int(kill))]
-        assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=300).returncode == -kill
+        done = program_server.run("-m", "compilediag", "run", "train.py", int(kill), cwd=tmp_path)
+        assert done.returncode == -kill
         assert main(["last"]) == 0
         first, *rest = capsys.readouterr().out.splitlines()
         assert first.endswith("; it did not end by itself") and any("2 recompiles" in line for line in rest)
@@ -96,12 +96,11 @@ def test_a_run_that_is_killed_is_kept_too_and_said_to_be(state, tmp_path, capsys
     assert main(["last", "-n", "2", "plan", "--code"]) == 0
 
 
-def test_a_run_that_is_killed_keeps_nothing_with_history_off(state, tmp_path, monkeypatch, capsys):
+def test_a_run_that_is_killed_keeps_nothing_with_history_off(program_server, state, tmp_path, capsys):
     (tmp_path / "train.py").write_text(KILLED)
-    monkeypatch.setenv("COMPILEDIAG_HISTORY", "off")
-    command = [sys.executable, "-m", "compilediag", "run", "train.py", str(int(signal.SIGTERM))]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=300).returncode == -signal.SIGTERM
-    monkeypatch.delenv("COMPILEDIAG_HISTORY")
+    command = ("-m", "compilediag", "run", "train.py", int(signal.SIGTERM))
+    done = program_server.run(*command, cwd=tmp_path, env={"COMPILEDIAG_HISTORY": "off"})
+    assert done.returncode == -signal.SIGTERM
     assert main(["last"]) == 2 and "no session is kept" in capsys.readouterr().err
 
 
@@ -113,9 +112,9 @@ def test_the_help_of_an_action_has_its_options_alone(action, capsys):
     assert "--" in shown and "SESSION" not in shown and "positional" not in shown and "ARGS" not in shown
 
 
-def test_last_fix_runs_the_same_program_in_its_folder(run, tmp_path, python):
+def test_last_fix_runs_the_same_program_in_its_folder(run, tmp_path, program_server):
     assert run("--quiet").returncode == 0
-    done = python("-m", "compilediag", "last", "fix", "--fast", "--patch", "fix.diff", cwd=tmp_path)
+    done = program_server.run("-m", "compilediag", "last", "fix", "--fast", "--patch", "fix.diff", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "recompiles 2 -> 0" in done.stdout and (tmp_path / "fix.diff").exists()
     assert "train.py" in (tmp_path / "fix.diff").read_text()
