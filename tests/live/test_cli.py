@@ -240,7 +240,7 @@ def test_multiprocessing_finds_the_script_and_only_the_parent_reports(run, scrip
     assert done.stderr.count("wrote ") == 1
 
 
-def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
+def test_an_interrupt_ends_the_run_by_signal_with_its_report(forked_commands, script, tmp_path):
     path = script(COMPILES + "print('ready', flush=True)\nimport time\ntime.sleep(600)")
     command = [sys.executable, "-m", "compilediag", "run", "--report", tmp_path / "run.html", path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -595,7 +595,7 @@ dist.destroy_process_group()
 """
 
 
-def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, script, tmp_path):
+def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, forked_commands, script, tmp_path):
     path = script(RANKS)
     launcher = ("torchrun", "--standalone", "--nproc-per-node", "2")
     found = fix("--fast", "--write", "--max-runs", "8", *launcher, "train.py", "60")
