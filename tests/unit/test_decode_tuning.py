@@ -4,7 +4,6 @@ import pytest
 
 from compilediag.decode.records.autotune_choices import (
     TimedChoice,
-    TuningRecord,
     classify_choice,
     extract_reason,
     format_input,
@@ -13,6 +12,7 @@ from compilediag.decode.records.autotune_choices import (
     parse_inputs,
     parse_parameters,
 )
+from compilediag.events import AutotuneChoice
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
         TimedChoice("big", time_ms=float("inf"), fail_reason="out of resource"),
         TimedChoice("late", stage="precompile", fail_reason="TimeoutError: 3600 s"),
     ]
-    tuning = TuningRecord("select_algorithm", "mm", 7, run_id="r", owner={"function": "f", "line": 3}, timed=timed)
-    details = make_choices(tuning)
+    run = AutotuneChoice(time_ns=7, tuner="select_algorithm", op="mm", run_id="r", function="f", line=3)
+    details = make_choices(run, timed)
     assert [row.time_ms for row in details] == [0.5, None, None, None, None]
     assert [row.fail_reason for row in details] == [
         None,
@@ -117,12 +117,12 @@ def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
 
 def test_what_a_choice_knows_better_than_its_tuning():
     timed = TimedChoice("c", time_ns=9, device="cuda:1", from_cache="memory", parameters={})
-    row = make_choices(TuningRecord("triton_heuristics", "k", 7, device="cuda:0", from_cache="local", timed=[timed]))[0]
+    row = make_choices(AutotuneChoice(time_ns=7, device="cuda:0", from_cache="local"), [timed])[0]
     assert (row.time_ns, row.device, row.from_cache, row.parameters) == (9, "cuda:1", "memory", None)
 
 
 def test_tunings_have_names_of_their_own():
     first, second = (make_run_id("triton_autotune") for _ in range(2))
     assert first != second and first.startswith("triton_autotune-")
-    one, other = (make_choices(TuningRecord("t", "op", 1, timed=[TimedChoice("a")]))[0] for _ in range(2))
+    one, other = (make_choices(AutotuneChoice(time_ns=1, tuner="t"), [TimedChoice("a")])[0] for _ in range(2))
     assert one.run_id != other.run_id

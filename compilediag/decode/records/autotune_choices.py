@@ -6,8 +6,8 @@ import ast
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ...events import AutotuneChoice
@@ -36,16 +36,16 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True)
 class TimedChoice:
-    """One choice at one stage of an autotuning run."""
+    """One choice at one stage of an autotuning run: the columns that it has of its own."""
 
-    name: str | None
-    kind: str | None = None
+    choice: str | None
+    choice_kind: str | None = None
     parameters: dict[str, Any] | None = None
     time_ms: float | None = None
     fail_reason: str | None = None
     is_winner: bool | None = None
     stage: str = "benchmark"
-    time_ns: int = 0
+    time_ns: int | None = None
     benchmark_s: float | None = None
     compile_s: float | None = None
     device: str | None = None
@@ -54,62 +54,24 @@ class TimedChoice:
     from_cache: str | None = None
 
 
-@dataclass(slots=True)
-class TuningRecord:
-    """An autotuning run: what its choices have in common, and the choices. `owner`: the columns of its compile."""
-
-    tuner: str
-    op: str | None
-    time_ns: int
-    inputs: list[str] | None = None
-    device: str | None = None
-    owner: Mapping[str, Any] = field(default_factory=dict)
-    precompile_s: float | None = None
-    threads: int | None = None
-    from_cache: str | None = None
-    run_id: str = ""
-    timed: list[TimedChoice] = field(default_factory=list)
-
-
 def make_run_id(tuner: str) -> str:
     """Return an id for an autotuning run, unique in this process."""
     return f"{tuner}-{next(_numbers)}"
 
 
-def make_choices(tuning: TuningRecord) -> list[AutotuneChoice]:
-    """Make one row per choice. A time that is not finite is a failure."""
-    run_id = tuning.run_id or make_run_id(tuning.tuner)
-    return [_make_choice(tuning, run_id, timed) for timed in tuning.timed]
+def make_choices(run: AutotuneChoice, timed: Iterable[TimedChoice]) -> list[AutotuneChoice]:
+    """Make one row per choice; `run` has what they have in common. A time that is not finite is a failure."""
+    run_id = run.run_id or make_run_id(run.tuner or "")
+    return [replace(run, run_id=run_id, **_list_columns(choice)) for choice in timed]
 
 
-def _make_choice(tuning: TuningRecord, run_id: str, timed: TimedChoice) -> AutotuneChoice:
-    time_ms, reason = timed.time_ms, timed.fail_reason
-    if time_ms is not None and not math.isfinite(time_ms):
-        reason = reason or (INFINITE if math.isinf(time_ms) else "timed as not a number")
-        time_ms = None
-    return AutotuneChoice(
-        time_ns=timed.time_ns or tuning.time_ns,
-        **tuning.owner,
-        run_id=run_id,
-        tuner=tuning.tuner,
-        stage=timed.stage,
-        op=tuning.op,
-        inputs=tuning.inputs,
-        choice=timed.name,
-        choice_kind=timed.kind,
-        parameters=timed.parameters or None,
-        time_ms=time_ms,
-        is_winner=timed.is_winner,
-        fail_reason=reason,
-        device=timed.device or tuning.device,
-        benchmark_s=timed.benchmark_s,
-        precompile_s=tuning.precompile_s,
-        compile_s=timed.compile_s,
-        threads=tuning.threads,
-        in_subprocess=timed.in_subprocess,
-        tuner_pid=timed.tuner_pid,
-        from_cache=timed.from_cache or tuning.from_cache,
-    )
+def _list_columns(timed: TimedChoice) -> dict[str, Any]:
+    found = {each.name: getattr(timed, each.name) for each in fields(timed)}
+    found = {name: value for name, value in found.items() if value is not None and value != {}}
+    if not math.isfinite(time_ms := found.get("time_ms", 0.0)):
+        del found["time_ms"]
+        found.setdefault("fail_reason", INFINITE if math.isinf(time_ms) else "timed as not a number")
+    return found
 
 
 def classify_choice(classes: Iterable[str]) -> str:

@@ -17,13 +17,13 @@ from typing import Any
 
 from ...decode.records.autotune_choices import (
     TimedChoice,
-    TuningRecord,
     classify_choice,
     extract_reason,
     make_choices,
     parse_inputs,
     parse_parameters,
 )
+from ...events import AutotuneChoice
 from ...system import clock
 from ...system.interrupts import pass_on
 from ..compile_context import OwnerColumns
@@ -121,18 +121,18 @@ class SelectorRun:
         """The choice that torch takes where nothing else decides."""
         return min(self.times, key=self.times.__getitem__, default=None)
 
-    def make_record(self) -> TuningRecord:
+    def make_common(self) -> AutotuneChoice:
         """What its choices have in common."""
         waited = self.waited_ns
-        return TuningRecord(
+        return AutotuneChoice(
             tuner=TUNER,
             op=self.op,
             time_ns=self.began_ns,
             device=self.device,
-            owner=self.owner,
             precompile_s=(waited[1] - waited[0]) / 1e9 if len(waited) == 2 else None,
             threads=self.threads,
             from_cache="local" if self.answered else None,
+            **self.owner,
         )
 
 
@@ -159,7 +159,7 @@ def copy_facts(run: SelectorRun) -> tuple[Any, ...]:
         (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
         for r in _list_rounds(run)
     ]
-    return run.make_record(), run.key, choices, rounds
+    return run.make_common(), run.key, choices, rounds
 
 
 def _list_rounds(run: SelectorRun) -> list[TimingRound]:
@@ -189,8 +189,8 @@ def _copy_choice(run: SelectorRun, choice: Any, seconds: Mapping[int, float]) ->
         "num_threads": getattr(template, "num_threads", None),
     }
     timed = TimedChoice(
-        name=choice.name,
-        kind=classify_choice(cls.__name__ for cls in type(inner).__mro__),
+        choice=choice.name,
+        choice_kind=classify_choice(cls.__name__ for cls in type(inner).__mro__),
         compile_s=seconds.get(id(choice)),
         is_winner=choice is run.winner if run.settled else None,
         stage="precompile" if choice.failed else "benchmark",
@@ -200,23 +200,22 @@ def _copy_choice(run: SelectorRun, choice: Any, seconds: Mapping[int, float]) ->
 
 
 def make_rows(
-    tuning: TuningRecord, key: str | None, copies: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
+    tuning: AutotuneChoice, key: str | None, copies: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
 ) -> Made:
     """The rows of a run: choices that did not compile, then each round. Runs in the writer's thread."""
-    tuning.inputs = parse_inputs(key)
     choices = [_complete_choice(tuning, *copy) for copy in copies]
-    tuning.timed = [choice for choice in choices if choice.stage == "precompile"]
+    timed = [choice for choice in choices if choice.stage == "precompile"]
     for stage, began_ns, seconds, reason, times in rounds:
         common = {"stage": stage, "time_ns": began_ns, "benchmark_s": seconds}
         for n, time_ms in times:
             is_timed = time_ms is not None and math.isfinite(time_ms)
             why = None if is_timed else choices[n].fail_reason or reason
-            tuning.timed.append(dataclasses.replace(choices[n], **common, time_ms=time_ms, fail_reason=why))
-    return make_choices(tuning)
+            timed.append(dataclasses.replace(choices[n], **common, time_ms=time_ms, fail_reason=why))
+    return make_choices(dataclasses.replace(tuning, inputs=parse_inputs(key)), timed)
 
 
 def _complete_choice(
-    tuning: TuningRecord,
+    tuning: AutotuneChoice,
     timed: TimedChoice,
     description: str,
     others: dict[str, str],
@@ -271,9 +270,8 @@ class SelectAlgorithm(CacheSource):
             self._emit_run(run)
         if error is not None and not runs:  # It had nothing to choose from.
             name, layout = (call_argument(args, kwargs, *at) for at in ((1, "name"), (4, "layout")))
-            record = self._start_run(name, layout, None, []).make_record()
-            record.timed = [TimedChoice(name=None, is_winner=False, fail_reason=_error_text(error))]
-            self.emit(make_choices, record)
+            common = self._start_run(name, layout, None, []).make_common()
+            self.emit(make_choices, common, [TimedChoice(None, is_winner=False, fail_reason=_error_text(error))])
 
     def _before_tuning(self, args: Args, kwargs: Kwargs) -> None:
         wanted = (1, "name"), (3, "layout"), (5, "inputs_key"), (6, "choices")

@@ -17,13 +17,12 @@ from typing import Any
 
 from ...decode.records.autotune_choices import (
     TimedChoice,
-    TuningRecord,
     extract_reason,
     format_input,
     make_choices,
     make_run_id,
 )
-from ...events import KernelCompile
+from ...events import AutotuneChoice, KernelCompile
 from ...formatting import format_op
 from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
@@ -62,7 +61,7 @@ def make_choice(parameters: Mapping[str, Any], time_ms: float | None, reason: st
     """A configuration as a choice, named by its parameters."""
     name = " ".join(f"{name}={value}" for name, value in parameters.items())
     why = None if reason is None else extract_reason(reason)
-    return TimedChoice(name=name, kind="triton", parameters={**parameters}, time_ms=time_ms, fail_reason=why, **others)
+    return TimedChoice(name, "triton", parameters={**parameters}, time_ms=time_ms, fail_reason=why, **others)
 
 
 #: Small caches that hold tuned configurations -> tier.
@@ -254,19 +253,18 @@ class TritonHeuristics(CacheSource):
     def _emit(self, kernel: Any, arguments: Any, choices: list[TimedChoice], from_cache: str | None = None) -> None:
         known, info = self._remember_kernel(kernel), kernel.autotune_cache_info or {}
         compiled_us = info.get("compile_time_us")
-        tuning = TuningRecord(
+        run = AutotuneChoice(
             tuner=self.name,
             op=format_op(kernel.inductor_meta.get("kernel_name")) or kernel.fn.__name__,
             time_ns=clock.now_ns(),
             inputs=describe_inputs(arguments) or None,
             device=f"{kernel.device_props.type}:{kernel.device_props.index}",
-            owner=self._find_owner(kernel),
             precompile_s=known.precompile_s if compiled_us is None else compiled_us / 1e6,
             from_cache=from_cache,
             run_id=known.run_id,
-            timed=choices,
+            **self._find_owner(kernel),
         )
-        self.emit(make_choices, tuning)
+        self.emit(make_choices, run, choices)
 
 
 @dataclass(slots=True)
@@ -352,17 +350,16 @@ class TritonAutotune(CacheSource):
             make_choice(read_parameters(config), time_ms, reason, is_winner=config is fastest, benchmark_s=seconds)
             for config, time_ms, reason in launch.timed
         ]
-        tuning = TuningRecord(
+        run = AutotuneChoice(
             tuner=self.name,
             op=launch.tuner.base_fn.__name__,
             time_ns=launch.began_ns,
             inputs=launch.inputs or None,
             device=launch.device,
-            owner=self.context.current_columns(),
             from_cache=from_cache,
-            timed=choices,
+            **self.context.current_columns(),
         )
-        self.emit(make_choices, tuning)
+        self.emit(make_choices, run, choices)
 
 
 def _median(times: Any) -> float:
@@ -386,11 +383,11 @@ class TritonJit(Source):
         row = KernelCompile(
             time_ns=time_ns,
             duration_s=(clock.now_ns() - time_ns) / 1e9,
-            **self.context.current_attempt(),
             name=getattr(args[0].fn, "__name__", None),
             language="triton",
             where="process",
             outcome="compiled" if error is None else "failed",
             fail_reason=None if error is None else describe_error(error),
+            **self.context.current_attempt(),
         )
         self.emit_event(row)
