@@ -24,7 +24,7 @@ from ..events import Artifact, Event, SourceStatus, WarmupEnd
 from ..sources.compile_context import CompileContext
 from ..sources.hooks.own_errors import describe_error
 from ..sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Running, SessionFacts
-from ..storage.session_writer import Batch, SessionWriter, Unwritten
+from ..storage.session_writer import Batch, SessionWriter, Unwritten, mark_lost
 from ..storage.store import States
 from ..storage.texts import TextQuota, clean
 from ..system import clock, own_log
@@ -577,9 +577,7 @@ class SourceStates:
 
 def _describe_lost(state: SourceStatus, lost: str | None, rank: int | None) -> SourceStatus:
     own = dataclasses.replace(state, rank=rank, pid=os.getpid())
-    if lost is None or own.status != "active":
-        return own
-    return dataclasses.replace(own, status="failed", reason_code="lost", reason=lost)
+    return own if lost is None else mark_lost(own, lost)
 
 
 def _outline(state: SourceStatus) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from ..system import own_log
 from ..system.interrupts import ignore, pass_on
 from .data import SessionData
 from .rows import insert_rows
-from .session_writer import BUSY, Batch, Unwritten, append_batch
+from .session_writer import BUSY, Batch, Unwritten, append_batch, mark_lost
 from .store import Store
 from .tables import find_last_id, read_rows
 
@@ -224,7 +224,8 @@ def _add_unwritten(memory: Store, unwritten: Unwritten, facts: Mapping[str, Any]
     """Add what waited to be written, the states of the sources, and `facts` to the meta. Nothing compiles any more."""
     while unwritten.batches:
         _add_batch(memory, unwritten.batches.popleft())
-    memory.append(unwritten.states if is_whole else _mark_lost(unwritten.states))
+    why = next((state.reason for state in unwritten.states if state.reason_code == "lost"), None)
+    memory.append([state if is_whole else mark_lost(state, why) for state in unwritten.states])
     memory.set_meta(**facts)
     memory.set_progress({})
 
@@ -238,17 +239,6 @@ def _add_batch(memory: Store, batch: Batch) -> None:
         for event in batch.events:
             with ignore(Exception):
                 append_batch(memory, dataclasses.replace(batch, events=[event]))
-
-
-def _mark_lost(states: Sequence[SourceStatus]) -> Sequence[SourceStatus]:
-    """What an active source saw is lost with the file."""
-    reason = next((state.reason for state in states if state.reason_code == "lost"), None)
-    return [
-        dataclasses.replace(state, status="failed", reason_code="lost", reason=reason)
-        if state.status == "active"
-        else state
-        for state in states
-    ]
 
 
 def _open_again(store: Store) -> Store | None:

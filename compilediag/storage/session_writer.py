@@ -7,6 +7,7 @@ says why, and what waits is for the copy of the session in memory.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import secrets
@@ -483,6 +484,13 @@ class SessionWriter:
 def append_batch(store: Store, batch: Batch) -> None:
     """Write a batch in one transaction."""
     store.append(batch.events, batch.texts, batch.progress, owners=[batch.owner] * len(batch.events))
+
+
+def mark_lost(state: SourceStatus, why: str | None) -> SourceStatus:
+    """What an active source saw is lost with the file."""
+    if state.status != "active":
+        return state
+    return dataclasses.replace(state, status="failed", reason_code="lost", reason=why)
 
 
 def _get_code(error: sqlite3.Error) -> int | None:
