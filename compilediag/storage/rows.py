@@ -95,9 +95,9 @@ _SHARED = tuple(map(attrgetter, SHARED))
 
 
 def insert_events(
-    db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_clean: bool, is_bulk: bool
+    db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_bulk: bool
 ) -> None:
-    """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate.
+    """Insert events with the ids from `first` on.
 
     Values are handled by column: a tuple for each row would be counted by Python's garbage collector, which then runs
     in this thread, beside a compiler that leaves it much to look at.
@@ -116,26 +116,21 @@ def insert_events(
         titles = list(map(bound_text, titles))
     shared = [list(map(get, events)) for get in _SHARED]
     common = [range(first, first + len(events)), *zip(*owners, strict=True), *shared, titles]
-    insert_values(db, "INTO events", ("id", *COMMON), common, is_clean, is_bulk)
+    insert_values(db, "INTO events", ("id", *COMMON), common, is_bulk)
     for kind, some in of_kind.items():
         layout = _LAYOUTS[kind.table]
         values = [ids[kind], *layout.make_values(some)]
-        insert_values(db, f"INTO {layout.table}", layout.columns, values, is_clean, is_bulk)
+        insert_values(db, f"INTO {layout.table}", layout.columns, values, is_bulk)
 
 
 def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows: Sequence[Row], is_bulk: bool) -> None:
-    """As `insert_values`, from rows without a lone surrogate in any text."""
+    """As `insert_values`, from rows."""
     if rows:
-        insert_values(db, into, columns, list(zip(*rows, strict=True)), True, is_bulk)
+        insert_values(db, into, columns, list(zip(*rows, strict=True)), is_bulk)
 
 
 def insert_values(
-    db: sqlite3.Connection,
-    into: str,
-    columns: Sequence[str],
-    values: Sequence[Sequence[Any]],
-    is_clean: bool,
-    is_bulk: bool,
+    db: sqlite3.Connection, into: str, columns: Sequence[str], values: Sequence[Sequence[Any]], is_bulk: bool
 ) -> None:
     """Insert rows, as the values of each column, with few statements. Columns without any value are left out: binding
     None is slow.
@@ -148,22 +143,21 @@ def insert_values(
     if not filled:
         return
     names = [name for name, _ in filled]
-    filled_values: list[Sequence[Any]] = [of_rows if is_clean else list(map(_clean, of_rows)) for _, of_rows in filled]
     head, marks = f"INSERT {into} ({', '.join(names)}) VALUES ", f"({', '.join('?' * len(names))})"
-    begin, count, most = 0, len(filled_values[0]), min(BULK_ROWS if is_bulk else MAX_ROWS, MAX_VARIABLES // len(names))
+    begin, count, most = 0, len(filled[0][1]), min(BULK_ROWS if is_bulk else MAX_ROWS, MAX_VARIABLES // len(names))
     while begin < count:
         left = count - begin
         step = min(most, 1 << left.bit_length() - 1 if is_bulk else left)
         variables: list[Any] = [None] * (step * len(names))
-        for at, of_rows in enumerate(filled_values):
+        for at, (_, of_rows) in enumerate(filled):
             variables[at :: len(names)] = of_rows[begin : begin + step]
-        db.execute(head + ", ".join([marks] * step), variables)
+        statement = head + ", ".join([marks] * step)
+        try:
+            db.execute(statement, variables)
+        except UnicodeEncodeError:  # A lone surrogate: too rare to look for in all texts.
+            db.execute(statement, [clean(value) if isinstance(value, str) else value for value in variables])
         begin += step
 
 
 def _is_empty(values: Sequence[Any]) -> bool:
     return values[0] is None and values.count(None) == len(values)
-
-
-def _clean(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) else value

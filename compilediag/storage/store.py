@@ -271,22 +271,6 @@ class Store:
         `packed`: texts that are deflated already, as (digest, size, body). `progress`: a pid and what compiles now in
         that process, one state per thread; they replace the process's earlier ones.
         """
-        owners = list(owners) if owners is not None else list(map(get_owner, events))
-        try:
-            self._append(events, owners, payloads, progress, packed, is_clean=True)
-        except UnicodeEncodeError:
-            # Rare enough to look for in all texts only when SQLite has met one.
-            self._append(events, owners, payloads, progress, packed, is_clean=False)
-
-    def _append(
-        self,
-        events: Sequence[Event],
-        owners: Sequence[Owner],
-        payloads: Iterable[tuple[str, str]],
-        progress: Any,
-        packed: Sequence[tuple[str, int, bytes]],
-        is_clean: bool,
-    ) -> None:
         with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
             encoded = [(digest, text.encode()) for digest, text in payloads]
@@ -295,7 +279,7 @@ class Store:
             if events:
                 last = db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
                 first = max(last, self.last_id) + 1
-                insert_events(db, first, events, owners, is_clean, self._is_bulk)
+                insert_events(db, first, events, owners or map(get_owner, events), self._is_bulk)
             if progress is not None:
                 pid, states = progress
                 db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
