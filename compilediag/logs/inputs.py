@@ -198,11 +198,7 @@ def _identify_name(file: Path) -> FoundInput | None:
         return FoundInput(file, InputKind.OTHER, "is a Jupyter notebook", instead)
     if suffix == ".toml":
         return FoundInput(file, InputKind.TEXT, "is a TOML file")
-    if suffix in (".html", ".htm"):
-        return FoundInput(
-            file, InputKind.OTHER, "is an HTML page", "use the session (.cdiag) that a report is made from"
-        )
-    return None
+    return _make_page(file) if suffix in (".html", ".htm") else None
 
 
 def _identify_content(file: Path, head: bytes) -> FoundInput:
@@ -215,12 +211,14 @@ def _identify_content(file: Path, head: bytes) -> FoundInput:
     if text.startswith(b"#!") and b"python" in text.partition(b"\n")[0]:
         return _make_script(file)
     if text[:200].lower().startswith((b"<!doctype html", b"<html")):
-        return FoundInput(
-            file, InputKind.OTHER, "is an HTML page", "use the session (.cdiag) that a report is made from"
-        )
+        return _make_page(file)
     if text.startswith((b"{", b"[")):
         return FoundInput(file, InputKind.OTHER, "is a JSON file")
     return FoundInput(file, InputKind.TEXT, "is a text file without records of TORCH_TRACE")
+
+
+def _make_page(file: Path) -> FoundInput:
+    return FoundInput(file, InputKind.OTHER, "is an HTML page", "use the session (.cdiag) that a report is made from")
 
 
 def _make_script(file: Path) -> FoundInput:

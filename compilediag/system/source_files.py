@@ -153,11 +153,12 @@ class CellNames:
 
 def read_cell(number: int) -> list[str] | None:
     """The lines of a cell as it ran (IPython drops empty ones before the first); None if IPython has no such cell."""
-    ran = getattr(getattr(find_shell(), "history_manager", None), "input_hist_parsed", None)
-    if not isinstance(ran, list) or not 0 < number < len(ran):
-        return None
-    lines: list[str] = ran[number].splitlines()
-    return lines
+    return _read_history("input_hist_parsed", number)
+
+
+def _read_history(kind: str, number: int) -> list[str] | None:
+    texts = getattr(getattr(find_shell(), "history_manager", None), kind, None)
+    return texts[number].splitlines() if isinstance(texts, list) and 0 < number < len(texts) else None
 
 
 def read_cell_code(number: int) -> str | None:
@@ -172,10 +173,9 @@ def read_cell_code(number: int) -> str | None:
 
 def read_typed_cell(number: int) -> list[str] | None:
     """The lines of a cell as it was typed, without empty ones before the first; None if IPython has no such cell."""
-    typed = getattr(getattr(find_shell(), "history_manager", None), "input_hist_raw", None)
-    if not isinstance(typed, list) or not 0 < number < len(typed):
+    lines = _read_history("input_hist_raw", number)
+    if lines is None:
         return None
-    lines: list[str] = typed[number].splitlines()
     first = next((at for at, line in enumerate(lines) if line.strip()), 0)
     return lines[first:]
 

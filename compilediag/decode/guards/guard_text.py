@@ -279,7 +279,10 @@ def parse_tree_line(line: str, names: ObjectNames) -> TreeLine:
     leaf = _LEAF.fullmatch(body)
     if leaf is None:
         return TreeLine(depth, "", cut_text(names.replace_addresses(body), _MAX_LINE), None, None)
-    return _parse_leaf(depth, leaf[1], leaf[2] or "", names)
+    what, text = leaf[1], leaf[2] or ""
+    file, line_number, user_code = parse_user_line(split_comment(text)[1], "")
+    place = f"{file}:{line_number}" if file else None
+    return TreeLine(depth, what, describe_guard(text, names), place, user_code)
 
 
 def describe_guard(text: str, names: ObjectNames) -> str:
@@ -297,11 +300,6 @@ def _describe_manager(rest: str | None, names: ObjectNames) -> str:
     source = "builtins" if source == "__builtins_dict___0" else source
     cls = parse_class_name(found[1], module=True) if found else None
     return names.replace_addresses(f"{source}: {cls}" if cls else source)
-
-
-def _parse_leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLine:
-    file, line, user_code = parse_user_line(split_comment(text)[1], "")
-    return TreeLine(depth, what, describe_guard(text, names), f"{file}:{line}" if file else None, user_code)
 
 
 def _describe_check(code: str, names: ObjectNames) -> str:

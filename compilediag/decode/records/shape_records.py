@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any
 
 from ...events import Collective, Event, ExportProblem, SymbolicShape
 from ..call_stacks import CallStacks, Frame, find_user_frame, parse_logged_frames
@@ -35,22 +35,20 @@ _SUPPRESSING = frozenset({"_aot_stage2b_bw_compile", "compute_overlapping_tensor
 MAX_EXPRESSIONS = MAX_COMPILES = 10_000
 MAX_DERIVATION = 50
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
+_CREATED = {"symbol": "symbol", "value": "val", "range": "vr", "source": "source"}
+#: Kind of a record of a symbolic shape -> its action, and its columns with the fields that they come from.
+_SHAPES: dict[str, tuple[str, dict[str, str]]] = {
+    "create_symbol": ("created", _CREATED),
+    "create_unbacked_symbol": ("unbacked", _CREATED),
+    "symbolic_shape_specialization": ("specialized", {name: name for name in ("symbol", "value", "reason")}),
+    **dict.fromkeys(("guard_added", "guard_added_fast"), ("guarded", {"expression": "expr"})),
+    "propagate_real_tensors": ("assumed", {"expression": "expr", "value": "result"}),
+    "propagate_real_tensors_provenance": ("assumed", {"expression": "expr", "value": "result"}),
+    "guard_on_data_dependent_error": ("undecided", {"expression": "expr"}),
+}
 
 #: The fields of a record; each version of torch has others.
 Body = Mapping[str, Any]
-
-
-class RecordColumns(TypedDict):
-    """The columns that say when and where a record was written."""
-
-    time_ns: int
-    compile_id: str | None
-    compile_key: str | None
-    user_file: str | None
-    user_line: int | None
-    user_code: str | None
-    user_stack: str | None
-    torch_stack: str | None
 
 
 class ShapeRecords:
@@ -97,7 +95,7 @@ class ShapeRecords:
         torch_key, torch_fresh = self.stacks.add(torchs, time_ns)
         # Within a compile, torch's own stack shows the call of the compiled function, not the line inside it.
         line = find_user_frame(user, torchs if is_export else []) or Frame(None, None, None, None)
-        common: RecordColumns = {
+        common = {
             "time_ns": time_ns,
             "compile_id": compile_id,
             "compile_key": compile_key,
@@ -113,14 +111,16 @@ class ShapeRecords:
 
     # Symbolic shapes
 
-    def _make_shape(self, kind: str, body: Body, common: RecordColumns, torchs: list[Frame]) -> SymbolicShape | None:
+    def _make_shape(self, kind: str, body: Body, common: dict[str, Any], torchs: list[Frame]) -> SymbolicShape | None:
         """Make the row of a symbolic shape; None if the record before it said the same, or if it is of another kind."""
-        read = _SHAPES.get(kind)
-        if read is None:
+        if kind not in _SHAPES:
             return None
-        columns = read(body)
-        if columns["action"] == "guarded" and _is_suppressed(body, torchs):
-            columns["action"] = "suppressed"
+        action, fields = _SHAPES[kind]
+        columns: dict[str, Any] = {column: _read_text(body, name) for column, name in fields.items()}
+        if action == "specialized":
+            columns["source"] = ", ".join(map(str, _as_list(body.get("sources")))) or None
+        elif action == "guarded" and _is_suppressed(body, torchs):
+            action = "suppressed"
         expression, symbol = columns.get("expression"), columns.get("symbol")
         known = self._find_sources(common["compile_key"] or common["compile_id"])
         known.update(_read_texts(body.get("symbol_to_sources")) or {})
@@ -132,7 +132,7 @@ class ShapeRecords:
             columns["source"] = ", ".join(f"{name} = {at}" for name, at in (columns["symbols"] or {}).items()) or None
         is_repeated = kind in _TWICE and self._latest == (_TWICE[kind], expression)
         self._latest = (kind, expression)
-        return None if is_repeated else SymbolicShape(**columns, **common)
+        return None if is_repeated else SymbolicShape(action=action, **columns, **common)
 
     def _find_sources(self, compile: str | None) -> dict[str, str]:
         if len(self._sources) > MAX_COMPILES:
@@ -159,7 +159,7 @@ class ShapeRecords:
             self._exports = {None: True}
         self._exports[compile] = is_export
 
-    def _make_problem(self, kind: str, body: Body, common: RecordColumns, is_export: bool) -> ExportProblem | None:
+    def _make_problem(self, kind: str, body: Body, common: dict[str, Any], is_export: bool) -> ExportProblem | None:
         """Make the row of a problem of an export; None for a record of another kind, or of a compile."""
         if kind in ("missing_fake_kernel", "mismatched_fake_kernel"):
             return ExportProblem(problem=kind, op=_read_text(body, "op"), reason=_read_text(body, "reason"), **common)
@@ -252,37 +252,6 @@ def _is_suppressed(body: Body, torchs: list[Frame]) -> bool:
         return "suppressed" in prefix
     outside = (frame for frame in reversed(torchs) if not _EVALUATING.search(frame.file or ""))
     return next((frame.function for frame in outside), None) in _SUPPRESSING
-
-
-def _read_created(body: Body) -> dict[str, Any]:
-    names = {"symbol": "symbol", "value": "val", "range": "vr", "source": "source"}
-    return {"action": "created", **{column: _read_text(body, name) for column, name in names.items()}}
-
-
-def _read_specialized(body: Body) -> dict[str, Any]:
-    source = ", ".join(map(str, _as_list(body.get("sources"))))
-    columns = {name: _read_text(body, name) for name in ("symbol", "value", "reason")}
-    return {"action": "specialized", "source": source or None, **columns}
-
-
-def _read_guarded(body: Body) -> dict[str, Any]:
-    return {"action": "guarded", "expression": _read_text(body, "expr")}
-
-
-def _read_assumed(body: Body) -> dict[str, Any]:
-    return {"action": "assumed", "expression": _read_text(body, "expr"), "value": _read_text(body, "result")}
-
-
-_SHAPES: dict[str, Callable[[Body], dict[str, Any]]] = {
-    "create_symbol": _read_created,
-    "create_unbacked_symbol": lambda body: {**_read_created(body), "action": "unbacked"},
-    "symbolic_shape_specialization": _read_specialized,
-    "guard_added": _read_guarded,
-    "guard_added_fast": _read_guarded,
-    "propagate_real_tensors": _read_assumed,
-    "propagate_real_tensors_provenance": _read_assumed,
-    "guard_on_data_dependent_error": lambda body: {"action": "undecided", "expression": _read_text(body, "expr")},
-}
 
 
 def _find_collectives(meta: object) -> list[Body]:
