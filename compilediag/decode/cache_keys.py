@@ -13,14 +13,13 @@ import functools
 import hashlib
 import json
 import re
-import zlib
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ..events import CacheLookup
 from ..formatting import cut_text
-from .bounded_text import cache_short
+from .bounded_text import bound_text, cache_short
 
 #: Characters kept of a text, and of source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000
@@ -103,7 +102,7 @@ def _parse_setting(line: str) -> tuple[str, Component] | None:
     match = LINE.match(line)
     if match is None or not match["name"].startswith(SETTING):
         return None
-    return match["name"], Component(match["digest"], shorten(match["text"]))
+    return match["name"], Component(match["digest"], bound_text(match["text"], TEXT_CHARS))
 
 
 @functools.lru_cache(MOST_SETTINGS)
@@ -120,17 +119,18 @@ def make_components(name: str, digest: str | None, text: str) -> Components:
         parts = split_outside_brackets(text.removeprefix("(").removesuffix(")"))
         if len(parts) == len(AOT_CONFIG):
             return {
-                f"aot_config[{n}]": Component(None, shorten(part)) for n, part in zip(AOT_CONFIG, parts, strict=True)
+                f"aot_config[{n}]": Component(None, bound_text(part, TEXT_CHARS))
+                for n, part in zip(AOT_CONFIG, parts, strict=True)
             }
     if name.startswith(CODE):
-        return {name: Component(digest, shorten(text, CODE_CHARS))}
+        return {name: Component(digest, bound_text(text, CODE_CHARS))}
     if text.startswith("TensorMetadata"):
         text = _format_tensor(text)
     elif text.startswith("('") and text.endswith("',)"):
         text = text[2:-3]  # A symbolic number, as its reducer writes it.
     elif "0x" in text:
         text = ADDRESS.sub("", text)
-    return {name: Component(digest, shorten(text))}
+    return {name: Component(digest, bound_text(text, TEXT_CHARS))}
 
 
 def parse_tensor_fields(text: str) -> dict[str, str]:
@@ -163,13 +163,6 @@ def split_outside_brackets(text: str) -> list[str]:
             begin = mark.end()
     last = text[begin:].strip()
     return [*parts, last] if last else parts
-
-
-def shorten(text: str, limit: int = TEXT_CHARS) -> str:
-    """Return the text, or the start of a longer one with a checksum, so that two different texts stay different."""
-    if len(text) <= limit:
-        return text
-    return f"{text[: limit - 40]}... ({len(text)} characters, {zlib.crc32(text.encode(errors='replace')):08x})"
 
 
 @cache_short(MOST_TENSORS, SETTING_CHARS)

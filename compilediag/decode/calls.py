@@ -8,7 +8,6 @@ import ast
 import builtins
 import contextlib
 import io
-import re
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -437,7 +436,6 @@ def read_path(node: ast.expr) -> Path | None:
     return path
 
 
-_EVAL_FRAME = re.compile(r"[/\\]torch[/\\]_dynamo[/\\]eval_frame\.py$")
 #: Functions of `eval_frame.py` that begin a compiled call. Until torch 2.9, `_fn` also ended one (`disable`).
 _COMPILED, _ANY_CALL = ("compile_wrapper", "__call__"), "_fn"
 
@@ -488,7 +486,7 @@ class Passed(NamedTuple):
 
 def find_compiled_call(frames: Sequence[Frame | StackFrame]) -> int | None:
     """The place of the outermost frame in which torch begins a compiled call; None if a log has left it out."""
-    places = [at for at, frame in enumerate(frames) if frame.file and _EVAL_FRAME.search(frame.file)]
+    places = [at for at, frame in enumerate(frames) if find_torch_path(frame.file or "") == "_dynamo/eval_frame.py"]
     certain = [at for at in places if frames[at].function in _COMPILED]
     possible = [at for at in places if frames[at].function == _ANY_CALL]
     return min(certain or possible, default=None)

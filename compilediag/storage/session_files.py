@@ -219,7 +219,7 @@ def remove_abandoned(descriptors: list[int], keep: Callable[[Path], object] | No
 def _remove_if_abandoned(path: str, descriptors: list[int], keep: Callable[[Path], object] | None) -> None:
     open_into(descriptors, Path(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     folder = descriptors[0]
-    if not _is_own(os.fstat(folder)):
+    if not _is_private(os.fstat(folder)):
         return
     open_into(descriptors, Path(IN_USE), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, folder)
     fcntl.flock(descriptors[1], fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if somebody uses it.
@@ -259,9 +259,10 @@ def unmark_kept(file: Path) -> None:
         (file.parent / KEPT_IN).unlink(missing_ok=True)
 
 
-def _is_own(found: os.stat_result) -> bool:
+def _is_private(found: os.stat_result) -> bool:
     """True for a folder of this user that nobody else can enter."""
-    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
+    is_own = not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
+    return is_own and stat.S_ISDIR(found.st_mode)
 
 
 def remove(file: Path) -> None:
@@ -332,9 +333,7 @@ def name_kept(ended: datetime | None = None) -> Path:
 
 def _check_private(folder: Path) -> None:
     """CompilediagError if the folder is not this user's, or others can enter it; no link is followed."""
-    found = os.lstat(folder)
-    is_own = not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
-    if not (is_own and stat.S_ISDIR(found.st_mode)):
+    if not _is_private(os.lstat(folder)):
         raise CompilediagError(f"{folder} is not a folder that only you can enter; chmod 700 it, or set XDG_STATE_HOME")
 
 
