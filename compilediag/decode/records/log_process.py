@@ -19,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from ...events import Artifact, Compile, Event, GuardFailure, Recompile
 from ...system import plugins
@@ -249,15 +248,10 @@ class KeptTexts:
         self._gathered: dict[CompileAttempt, list[bytes]] = defaultdict(list)
         self._size = 0
 
-    def make_artifact(self, name: str, attempt: CompileAttempt, time_ns: int, **columns: Any) -> Artifact:
-        """Make an artifact of an attempt."""
-        compile_id, compile_key = attempt.compile_id, attempt.compile_key
-        return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name, **columns)
-
     def make_text(self, name: str, attempt: CompileAttempt, time_ns: int, text: str) -> tuple[Artifact, bytes]:
         """Make an artifact of an attempt from its text."""
         data, digest = _encode(text)
-        return self.make_artifact(name, attempt, time_ns, size=len(data), digest=digest), data
+        return attempt.make_artifact(name, time_ns, size=len(data), digest=digest), data
 
     def keep(self, record: Record, kind: str, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         """Yield the artifact of a record's payload; gather the fields of a record that has none."""
@@ -269,7 +263,7 @@ class KeptTexts:
                 stack, fresh = self._stacks.add(parse_logged_frames(logged, self._files), time_ns)
                 yield from fresh
             name = find_name(record.metadata) or "unknown"
-            artifact = self.make_artifact(name, attempt, time_ns, size=record.size, digest=record.digest, stack=stack)
+            artifact = attempt.make_artifact(name, time_ns, size=record.size, digest=record.digest, stack=stack)
             if record.packed is None:
                 yield artifact, bound_payload(kind, payload)
             else:
@@ -286,7 +280,7 @@ class KeptTexts:
         if lines:
             self._size -= sum(map(len, lines))
             text = b"\n".join(lines)
-            yield self.make_artifact(GATHERED, attempt, time_ns, size=len(text), digest=compute_md5(text)), text
+            yield attempt.make_artifact(GATHERED, time_ns, size=len(text), digest=compute_md5(text)), text
 
     def flush(self, beyond: int, time_ns: int) -> Iterator[Item]:
         """Yield all gathered records if they have more than `beyond` bytes."""
@@ -339,8 +333,7 @@ def _make_item(item: object, attempt: CompileAttempt, time_ns: int) -> Item:
     name, text = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
     if not (isinstance(name, str) and isinstance(text, str)):
         raise TypeError("a decoder returns events of compilediag.events, or pairs of name and text")
-    artifact = Artifact(time_ns=time_ns, compile_id=attempt.compile_id, compile_key=attempt.compile_key, name=name)
-    return artifact, text.encode("utf-8", "replace")
+    return attempt.make_artifact(name, time_ns), text.encode("utf-8", "replace")
 
 
 class LogProcess:

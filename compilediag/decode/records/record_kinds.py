@@ -168,6 +168,11 @@ class CompileAttempt:
         """True for a compile. torch 2.15 gives compile ids to exports too, and logs no start of a compile for them."""
         return self.compile_id is not None and (self.stage > 0 or self.compile_id.startswith("!"))
 
+    def make_artifact(self, name: str, time_ns: int, **columns: Any) -> Artifact:
+        """Make an artifact of the attempt."""
+        compile_id, compile_key = self.compile_id, self.compile_key
+        return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name, **columns)
+
     def note_restarts(self, number: object) -> None:
         """Note torch's number of the attempt at the frame, which counts from 0, once the analysis has started."""
         if self.function is not None and isinstance(number, int) and number > self.restarts:
