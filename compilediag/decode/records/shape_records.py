@@ -231,10 +231,8 @@ class ShapeRecords:
             self._outputs[compile_key or compile_id] = _find_collectives(logged)
             return []
         outputs = self._outputs.pop(compile_key or compile_id, [])
-        return [
-            _make_collective(position, op, outputs, compile_id, compile_key, time_ns)
-            for position, op in enumerate(_as_list(logged))
-        ]
+        columns: dict[str, Any] = {"time_ns": time_ns, "compile_id": compile_id, "compile_key": compile_key}
+        return [Collective(**columns, **_describe(n, op, outputs)) for n, op in enumerate(_as_list(logged))]
 
 
 def _remove_writing(frames: list[Frame]) -> list[Frame]:
@@ -259,23 +257,18 @@ def _find_collectives(meta: object) -> list[Body]:
     return [op for op in operators if isinstance(op, dict) and op.get("type") == "collective"]
 
 
-def _make_collective(
-    position: int, op: object, outputs: list[Body], compile_id: str | None, compile_key: str | None, time_ns: int
-) -> Collective:
-    """Make one collective, with the first of `outputs` that has its name, which is removed from the list."""
+def _describe(position: int, op: object, outputs: list[Body]) -> dict[str, Any]:
+    """The columns of a collective, with the first of `outputs` that has its name, which is removed from the list."""
     at = next((at for at, each in enumerate(outputs) if each.get("name") == op), None)
     known = {} if at is None else outputs.pop(at)
     runtime_ns = known.get("estimated_runtime_ns")
     tensors = [each for each in _as_list(known.get("outputs")) if isinstance(each, dict)]
-    return Collective(
-        time_ns=time_ns,
-        compile_id=compile_id,
-        compile_key=compile_key,
-        position=position,
-        op=None if op is None else str(op),
-        outputs=[_format_tensor(each) for each in tensors if each.get("dtype")] or None,
-        estimate_us=runtime_ns / 1000 if isinstance(runtime_ns, int | float) else None,
-    )
+    return {
+        "position": position,
+        "op": None if op is None else str(op),
+        "outputs": [_format_tensor(each) for each in tensors if each.get("dtype")] or None,
+        "estimate_us": runtime_ns / 1000 if isinstance(runtime_ns, int | float) else None,
+    }
 
 
 def _format_tensor(tensor: Body) -> str:

@@ -50,13 +50,14 @@ class VllmRecords:
         self, name: str, text: str, compile_id: str | None, compile_key: str | None, time_ns: int
     ) -> Iterator[Event]:
         """Yield what a record gives. ValueError if its text is no JSON."""
+        columns: dict[str, Any] = {"time_ns": time_ns, "compile_id": compile_id, "compile_key": compile_key}
         if name == ANNOUNCED:
             self._origin = _read_text(_parse(text), "type")
         elif name == CONFIG:
-            yield from self._begin(_parse(text), compile_id, compile_key, time_ns)
+            yield from self._begin(_parse(text), columns)
         elif name == STARTED:
             yield from self.end(compile_key, time_ns)
-            self._start_piece(_parse(text), compile_id, compile_key, time_ns)
+            self._start_piece(_parse(text), columns)
         elif name == EXECUTED:
             yield from self.end(compile_key, time_ns)
         else:
@@ -73,18 +74,14 @@ class VllmRecords:
         yield from self._open.values()
         self._open.clear()
 
-    def _begin(
-        self, fields: dict[str, Any], compile_id: str | None, compile_key: str | None, time_ns: int
-    ) -> Iterator[Event]:
+    def _begin(self, fields: dict[str, Any], columns: dict[str, Any]) -> Iterator[Event]:
         if len(self._parts) >= MAX_COMPILES:
             yield from self.finish()
             self._parts.clear()
             self._ops.clear()
-        part = self._parts[compile_key] = _read_text(fields, "prefix")
+        part = self._parts[columns["compile_key"]] = _read_text(fields, "prefix")
         yield VllmConfig(
-            time_ns=time_ns,
-            compile_id=compile_id,
-            compile_key=compile_key,
+            **columns,
             model=_read_text(fields, "model"),
             part=part,
             mode=_read_name(fields, "mode", MODES),
@@ -103,9 +100,8 @@ class VllmRecords:
         )
         self._origin = None
 
-    def _start_piece(
-        self, fields: dict[str, Any], compile_id: str | None, compile_key: str | None, time_ns: int
-    ) -> None:
+    def _start_piece(self, fields: dict[str, Any], columns: dict[str, Any]) -> None:
+        compile_key = columns["compile_key"]
         start, end = _read_number(fields, "compile_range_start"), _read_number(fields, "compile_range_end")
         position = _read_number(fields, "piecewise_index")
         # Earlier versions name pieces by their position only.
@@ -113,9 +109,7 @@ class VllmRecords:
         # vLLM looks for the begin of a range among the sizes, so it says yes for the range 1 to 64 beside the size 1.
         is_size = fields.get("is_cudagraph_capture_size") is True and start == end
         self._open[compile_key] = VllmCompile(
-            time_ns=time_ns,
-            compile_id=compile_id,
-            compile_key=compile_key,
+            **columns,
             part=self._parts.get(compile_key),
             piece=piece,
             position=position,
