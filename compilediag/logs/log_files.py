@@ -192,9 +192,10 @@ def _find_copies(logs: list[LogFile]) -> Iterator[Path]:
     digests = {log.path: list(_digest_starts(log, lengths)) for log in logs}
     found = {digest for of_log in digests.values() for digest in of_log[:-1]}
     for path, of_log in digests.items():
-        if of_log[-1] in found:
+        whole = of_log[-1:]  # None of one that was cut off meanwhile.
+        if whole and found.issuperset(whole):
             yield path
-        found.add(of_log[-1])
+        found.update(whole)
 
 
 def _measure(log: LogFile) -> int:
