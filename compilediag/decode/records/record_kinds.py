@@ -13,6 +13,7 @@ from typing import Any
 
 from ...events import Artifact
 from ..bounded_text import bound_lines
+from .compilation_metrics import KINDS as METRICS
 from .shape_records import KINDS as TRACED
 
 #: Fields of a record that say where it belongs. Its one other field is its kind.
@@ -71,13 +72,11 @@ TIMED = "chromium_event"
 #: Kinds of records that torch 2.4 to 2.15 writes. Records of other kinds are kept too, and counted.
 KNOWN = (
     KEPT
-    | {"artifact", TIMED, "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "graph_dump"}
-    | {"compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics"}
-    | {"compilation_metrics_runtime", "bwd_compilation_metrics_runtime", "inductor_input_graph", "exported_program"}
-    | {"describe_storage", "describe_tensor", "describe_source", "create_symbol", "create_unbacked_symbol"}
-    | {"symbolic_shape_specialization", "guard_added", "guard_added_fast", "expression_created"}
-    | {"propagate_real_tensors", "propagate_real_tensors_provenance", "guard_on_data_dependent_error"}
-    | {"missing_fake_kernel", "mismatched_fake_kernel", "optimize_ddp_split_child"}
+    | TRACED
+    | NAMED
+    | METRICS.keys()
+    | {TIMED, "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "inductor_input_graph"}
+    | {"describe_storage", "describe_tensor", "describe_source"}
     | {"get_local_code_state", "put_local_code_state", "get_remote_code_state", "put_remote_code_state"}
 )
 
