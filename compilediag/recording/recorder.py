@@ -309,7 +309,8 @@ class Recorder:
         begin = time.thread_time_ns()
         self._has_written = False
         if self._writer.lost is not None and not self._list_listeners():
-            self._drop_waiting()
+            for _ in range(len(self._waiting)):
+                self._waiting.popleft()[0].dropped += 1
         else:
             self._shield(None, self._note_rank)
             self._shield(None, self._ask_counters)
@@ -366,10 +367,6 @@ class Recorder:
         """The states of the sources when the recording is over, as those of this process."""
         self.states.keep_unwritten(None if self._writer.is_complete else self.lost, self._rank, is_final=True)
         return self.states.unwritten
-
-    def _drop_waiting(self) -> None:
-        for _ in range(len(self._waiting)):
-            self._waiting.popleft()[0].dropped += 1
 
     def _list_progress(self) -> dict[int, dict[str, Any]]:
         return {thread: self._state(running) for thread, running in list(self.progress.items())}

@@ -233,7 +233,10 @@ class SessionWriter:
         if self.lost is not None:
             return
         try:
-            self.store = self._open_store()
+            if self._meta is None:
+                self.store = Store.open(self.path, writable=True, statements=STATEMENTS)
+            else:
+                self.store = Store.create(self.path, self._meta, statements=STATEMENTS)
             self._set_patience()
             self._place = FilePlace(self.path)
             self._place.open()
@@ -245,11 +248,6 @@ class SessionWriter:
             if isinstance(error, OSError) and error.errno in OF_THE_PATH:
                 raise
             self.lose(self._describe(error))
-
-    def _open_store(self) -> Store:
-        if self._meta is None:
-            return Store.open(self.path, writable=True, statements=STATEMENTS)
-        return Store.create(self.path, self._meta, statements=STATEMENTS)
 
     def begin_end(self) -> None:
         """From now on, everything together waits `END_S` for locks."""
