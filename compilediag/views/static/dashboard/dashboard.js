@@ -261,7 +261,7 @@ export class Dashboard extends Page {
             ${this.filter.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
           </button>`}
         <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tab.name}`}>
-          <${DataTable} compiles=${this.compiles} tab=${tab} passed=${passed} said=${said} openId=${target?.row?.[0] ?? null}
+          <${DataTable} compiles=${this.compiles} tab=${tab} passed=${isFull && !tab.view ? passed : []} said=${said} openId=${target?.row?.[0] ?? null}
             onOpen=${this.openRow} handle=${this.table} isHidden=${!isFull || Boolean(tab.view) || traced !== null} />
           ${isFull && tab.view && !traced && html`
             <${CallSites} stacks=${this.details.stacks} positions=${passed} filter=${this.filter} note=${said.note}

@@ -63,7 +63,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
     });
     return fitColumns(columns, texts, available);
   }, [columns, table, size]);
-  const order = useMemo(() => (isHidden ? [] : sortPositions(passed, tab, sort, compiles)), [passed, tab, sort, isHidden]);
+  const order = useMemo(() => sortPositions(passed, tab, sort, compiles), [passed, tab, sort]);
   const active = Math.max(0, Math.min(reached.index, order.length - 1));
   const hadFocus = body.current?.contains(document.activeElement);
 
