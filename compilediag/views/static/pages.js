@@ -3,9 +3,20 @@ import { findAll, make, setShown } from "./core/dom.js";
 import { Page } from "./core/page.js";
 import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
-import { PlanPage } from "./plan/plan-page.js";
+import { html } from "./core/view.js";
+import { PlanCard } from "./plan/plan-card.js";
 import { RanksPage } from "./ranks/ranks-page.js";
 import { VllmPage } from "./vllm/vllm-page.js";
+
+/** @type {View} the plan's card alone: what `%compilewatch plan` shows */
+function PlanPage({ store, trail }) {
+  /** @type {PlanActions} */
+  const actions = {
+    explore: (place) => trail.explore(place),
+    pick: ({ evidence }) => trail.explore({ events: evidence }), // there is no table here
+  };
+  return html`<${PlanCard} store=${store} actions=${actions} />`;
+}
 
 /** @type {Record<string, [className: string, label: string, view?: View]>} page -> its class, name, and component */
 const PAGES = {

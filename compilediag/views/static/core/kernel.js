@@ -1,6 +1,5 @@
 // The kernel of a live page: what it is asked, and that it has stopped.
 
-
 /** @typedef {{request: number, path?: string, notice?: string, error?: string}} Answer */
 
 export class KernelRequests {
@@ -32,8 +31,6 @@ export class KernelRequests {
   }
 }
 
-/** @typedef {{connect: (listener: (sender: unknown, value: any) => void) => void}} Signal of JupyterLab */
-
 const GONE = new Set(["dead", "restarting", "autorestarting", "terminating"]);
 /** Events of the classic notebook. */
 const CLASSIC = "kernel_dead.Kernel kernel_killed.Session kernel_restarting.Kernel kernel_autorestarting.Kernel";
@@ -44,9 +41,8 @@ const CLASSIC = "kernel_dead.Kernel kernel_killed.Session kernel_restarting.Kern
  * @param {() => void} onStop
  */
 export function followKernel(manager, onStop) {
-  /** @type {{statusChanged?: Signal, disposed?: Signal} | null | undefined} */
   const kernel = manager?.kernel;
-  kernel?.statusChanged?.connect((_, status) => GONE.has(status) && onStop());
+  kernel?.statusChanged?.connect((/** @type {unknown} */ _, /** @type {string} */ status) => GONE.has(status) && onStop());
   kernel?.disposed?.connect(onStop);
   manager?.notebook?.events?.on?.(CLASSIC, onStop);
 }

@@ -12,44 +12,6 @@ export function findCellNumber(file) {
 }
 
 /**
- * The cell that ran as `In[number]`; null outside of such a notebook, while it runs, and after it ran again. A notebook
- * that was loaded again while the cell ran does not know its number; then it is the only one without a number that has
- * one of these texts.
- * @param {Element | null} node in the notebook
- * @param {number} number
- * @param {string[]} [texts]
- * @returns {Element | null}
- */
-function findCell(node, number, texts = []) {
-  const cells = [...(node?.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])];
-  /** @param {Element} cell */
-  const readPrompt = (cell) => cell.querySelector(".jp-InputArea-prompt")?.textContent?.trim() ?? "";
-  const found = cells.find((cell) => readPrompt(cell) === `[${number}]:`);
-  if (found) return found;
-  const wanted = texts.map(trimLines);
-  const alike = cells.filter((cell) => !/\d/.test(readPrompt(cell)) && wanted.includes(trimLines(readText(cell) ?? "")));
-  return alike.length === 1 ? alike[0] : null;
-}
-
-/**
- * @param {Element | null} cell
- * @returns {HTMLElement | null}
- */
-function findEditor(cell) {
-  return cell?.querySelector(".cm-content") ?? null;
-}
-
-/**
- * The text of a cell; null if its editor shows only a part of it.
- * @param {Element | null} cell
- */
-function readText(cell) {
-  const editor = findEditor(cell);
-  if (!editor || editor.querySelector(".cm-gap")) return null;
-  return [...editor.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n");
-}
-
-/**
  * A text without the empty lines at its ends: IPython drops the first ones.
  * @param {string} text
  */
@@ -63,13 +25,43 @@ export function hasCells(node) {
 }
 
 /**
+ * The editor of the cell that ran as `In[number]`; null outside of such a notebook, while it runs, and after it ran again.
+ * A notebook that was loaded again while the cell ran does not know its number; then it is the only one without a number
+ * that has one of these texts.
+ * @param {Element | null} node in the notebook
+ * @param {number} number
+ * @param {string[]} [texts]
+ * @returns {HTMLElement | null}
+ */
+function findEditor(node, number, texts = []) {
+  const cells = [...(node?.closest(".jp-NotebookPanel")?.querySelectorAll(".jp-CodeCell") ?? [])].map((cell) => ({
+    prompt: cell.querySelector(".jp-InputArea-prompt")?.textContent?.trim() ?? "",
+    editor: /** @type {HTMLElement | null} */ (cell.querySelector(".cm-content")),
+  }));
+  const found = cells.find(({ prompt }) => prompt === `[${number}]:`);
+  if (found) return found.editor;
+  const wanted = texts.map(trimLines);
+  const alike = cells.filter(({ prompt, editor }) => !/\d/.test(prompt) && wanted.includes(trimLines(readText(editor) ?? "")));
+  return alike.length === 1 ? alike[0].editor : null;
+}
+
+/**
+ * The text in an editor; null if it shows only a part of it.
+ * @param {Element | null} editor
+ */
+function readText(editor) {
+  if (!editor || editor.querySelector(".cm-gap")) return null;
+  return [...editor.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n");
+}
+
+/**
  * The text of a cell; null if it is not there, or its editor shows only a part of it.
  * @param {Element | null} node
  * @param {number} number
  * @param {string[]} texts that it may have, if its number is not known
  */
 export function readCell(node, number, texts) {
-  return readText(findCell(node, number, texts));
+  return readText(findEditor(node, number, texts));
 }
 
 /**
@@ -80,7 +72,7 @@ export function readCell(node, number, texts) {
  * @param {string[]} texts that it may have, if its number is not known
  */
 export function writeCell(node, number, text, texts) {
-  const editor = findEditor(findCell(node, number, texts));
+  const editor = findEditor(node, number, texts);
   if (!editor) return;
   editor.focus({ preventScroll: true });
   document.getSelection()?.selectAllChildren(editor);
@@ -97,11 +89,11 @@ export function writeCell(node, number, text, texts) {
  * @param {number} line from 1
  */
 export function selectLine(node, number, line) {
-  const cell = findCell(node, number);
-  const found = findEditor(cell)?.querySelectorAll(".cm-line")[line - 1];
+  const editor = findEditor(node, number);
+  const found = editor?.querySelectorAll(".cm-line")[line - 1];
   if (!found) return false;
   found.scrollIntoView({ block: "center" });
-  findEditor(cell)?.focus({ preventScroll: true });
+  editor.focus({ preventScroll: true });
   document.getSelection()?.selectAllChildren(found);
   return true;
 }

@@ -7,7 +7,6 @@ type ComponentChild = import("../vendor/preact.js").ComponentChild;
 type Details = import("../details/detail-pane.js").Details;
 type Filter = import("../tables/filter.js").Filter;
 type KernelRequests = import("./kernel.js").KernelRequests;
-type Recompiles = Compiles;
 type Store = import("./store.js").Store;
 type Table<Name extends string = string> = import("./store.js").Table<Name>;
 type Trail = import("./place.js").Trail;

@@ -223,9 +223,11 @@ export class Dashboard extends Page {
     const { target, traced } = this;
     const passed = this.filter.pass(tab);
     const said = this.filter.describe(tab, passed);
-    const minor = this.filter.countMinor(tab);
+    const table = store.table(tab.table);
+    const minor = table.rows.filter((row) => tab.minor?.is(table.reader(row))).length;
+    const { unfolded } = this.filter;
     const toggleMinor = () => {
-      this.filter.toggleMinor(tab);
+      if (!unfolded.delete(tab.name)) unfolded.add(tab.name);
       this.paintFiltered();
     };
     draw(this.view, html`

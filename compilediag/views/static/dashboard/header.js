@@ -6,7 +6,7 @@ import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 
 /** @typedef {"line" | "compact" | "full"} Size how much of the page is shown */
-/** @typedef {{store: Store, recompiles: Recompiles, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
+/** @typedef {{store: Store, recompiles: Compiles, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
 
 const TICK_MS = 250;
 const QUIET_TICK_MS = 1000;
@@ -116,7 +116,7 @@ function LastEnd({ store }) {
 
 /**
  * What has compiled longest, and a list of what else compiles.
- * @param {{store: Store, recompiles: Recompiles, onFlight: (flight: RunningCompile) => void}} props
+ * @param {{store: Store, recompiles: Compiles, onFlight: (flight: RunningCompile) => void}} props
  */
 function Flight({ store, recompiles, onFlight }) {
   const [flight, ...others] = [...store.now].sort((a, b) => a.started_ms - b.started_ms);

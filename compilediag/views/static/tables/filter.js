@@ -141,18 +141,6 @@ export class Filter {
     return tab.minor !== undefined && !this.isActive && !this.unfolded.has(tab.name);
   }
 
-  /** @param {Tab} tab */
-  countMinor({ minor, table: name }) {
-    const table = this.store.table(name);
-    return minor ? table.rows.filter((row) => minor.is(table.reader(row))).length : 0;
-  }
-
-  /** @param {Tab} tab */
-  toggleMinor(tab) {
-    const name = tab.name;
-    if (!this.unfolded.delete(name)) this.unfolded.add(name);
-  }
-
   /**
    * What is said above the rows of a tab.
    * @param {Tab} tab

@@ -72,7 +72,10 @@ export class TimelineLanes {
     this.list = [...this.byFunction.values()].sort((a, b) => {
       return Number(b.isFlying) - Number(a.isFlying) || b.seconds - a.seconds || a.first - b.first;
     });
-    this.extent = this.findExtent();
+    const from = this.list.reduce((low, lane) => Math.min(low, lane.first), Infinity);
+    const to = this.spans.reduce((high, { start, end }) => Math.max(high, end === Infinity ? start : end), from);
+    const room = this.list.some((lane) => lane.uncompiled !== null) ? UNCOMPILED * (to - from) : 0; // for what follows
+    this.extent = this.list.length ? { from, to: to + room } : { from: 0, to: 0 };
     this.whole = null;
     this.version += 1;
   }
@@ -172,12 +175,4 @@ export class TimelineLanes {
     }
   }
 
-  /** @returns {TimeRange} */
-  findExtent() {
-    const from = this.list.reduce((low, lane) => Math.min(low, lane.first), Infinity);
-    if (from === Infinity) return { from: 0, to: 0 };
-    const to = this.spans.reduce((high, { start, end }) => Math.max(high, end === Infinity ? start : end), from);
-    const isEnded = this.list.some((lane) => lane.uncompiled !== null); // what follows needs some room
-    return { from, to: isEnded ? to + UNCOMPILED * (to - from) : to };
-  }
 }
