@@ -65,7 +65,8 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
   }, [columns, table, size]);
   const order = useMemo(() => sortPositions(passed, tab, sort, compiles), [passed, tab, sort]);
   const active = Math.max(0, Math.min(reached.index, order.length - 1));
-  const hadFocus = body.current?.contains(document.activeElement);
+  /** @type {HTMLElement | null | undefined} the row that has the focus */
+  const focused = body.current?.contains(document.activeElement) ? document.activeElement?.closest(".cdiag-row") : null;
 
   const look = () => {
     const { scrollTop: top = 0, clientWidth: width = 0, clientHeight: height = 0 } = scroller.current ?? {};
@@ -112,7 +113,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
     if (!isHidden && active !== reached.index) setReached({ ...reached, index: active, hasFocus: false });
   }, [order]);
   useLayoutEffect(() => {
-    if (hadFocus && !body.current?.contains(document.activeElement)) focusRow(); // its element has moved
+    if (!focused?.contains(document.activeElement)) focused?.focus({ preventScroll: true }); // its element may have moved
   }, [order]);
 
   /** @param {TabColumn} column */
@@ -140,7 +141,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
 
   const from = Math.max(0, Math.floor(view.top / ROW) - SPARE);
   const shown = Array.from(order.slice(from, Math.ceil((view.top + view.height) / ROW) + SPARE), (_, i) => from + i);
-  if (hadFocus && order.length && !shown.includes(active)) shown[active < from ? "unshift" : "push"](active);
+  if (focused && order.length && !shown.includes(active)) shown[active < from ? "unshift" : "push"](active);
   const bar = columns.find(({ look: kind }) => kind === "bar")?.name;
   const largest = useMemo(() => (bar ? table.rows.reduce((most, row) => Math.max(most, table.get(row, bar) ?? 0), 0) : 0), [bar, order]);
   const minWidth = `${widths.reduce((sum, width) => sum + width, 0)}px`;
