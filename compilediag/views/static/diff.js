@@ -62,7 +62,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
     show(tab);
     open({ key: null, table: currentTable(), row }, changes);
   };
-  const view = make("div", "cdiag-view");
+  const view = make("div", { class: "cdiag-view" });
   root.classList.add("cdiag");
   root.replaceChildren(view);
 

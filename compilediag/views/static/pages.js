@@ -1,5 +1,5 @@
 // The pages of a session (dashboard, plan, explorer, ranks, vLLM), one of which is shown at a time.
-import { findAll, make, setShown } from "./core/dom.js";
+import { findAll, make } from "./core/dom.js";
 import { Page } from "./core/page.js";
 import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
@@ -62,7 +62,7 @@ export class Pages {
     this.shown = name;
     const page = this.pages.get(name) ?? this.makePage(name);
     for (const other of this.pages.values()) {
-      setShown(other.root, other === page);
+      other.root.hidden = other !== page;
       if (other !== page) this.store.listeners.delete(other.listener);
     }
     this.store.listeners.add(page.listener);
@@ -75,10 +75,8 @@ export class Pages {
   /** @param {string} name */
   makePage(name) {
     const [className, label, View] = PAGES[name];
-    const root = make("div", `cdiag ${className}`);
-    root.setAttribute("role", "region");
-    root.setAttribute("aria-label", label);
-    root.tabIndex = -1; // a click gives it the focus, and so its keys
+    // A click gives it the focus, and so its keys.
+    const root = make("div", { class: `cdiag ${className}`, role: "region", "aria-label": label, tabindex: "-1" });
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     if (name === "plan") root.dataset.size = "compact"; // its card is that of the compact dashboard
     this.root.append(root);

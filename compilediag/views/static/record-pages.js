@@ -84,7 +84,7 @@ export class RecordPages {
   place(node) {
     let page = this.parked.pop();
     if (!page) {
-      const root = make("div", "");
+      const root = make("div");
       page = { root, pages: new Pages(root, this.store, this.makeTrail()) };
     }
     // The host's text styles are taken off the output of a record.

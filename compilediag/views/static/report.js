@@ -10,7 +10,7 @@ import { Pages } from "./pages.js";
 void openPage((root, data) => {
   const store = new Store(true);
   store.receive(unpackPatch(data));
-  const [head, pages] = [make("div", ""), make("div", "")];
+  const [head, pages] = [make("div"), make("div")];
   draw(head, html`<${ReportHeader} meta=${store.meta} />`);
   root.replaceChildren(head, pages);
   new Pages(pages, store, new AddressTrail());

@@ -92,7 +92,7 @@ export default () => {
     },
     /** @param {{model: Model, el: HTMLElement}} host */
     render({ model, el }) {
-      const root = make("div", "");
+      const root = make("div");
       el.append(root);
       const pages = new Pages(root, store, makeTrail(model));
       return () => (records ? records.park({ root, pages }) : pages.destroy());

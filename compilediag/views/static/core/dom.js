@@ -1,37 +1,16 @@
-// Makes elements, sets their text, finds them. Text always becomes a text node, so names from the user's program are never parsed.
-
-/** @typedef {Node | string | null | undefined} Child null, undefined and "" are left out */
+// Makes elements and finds them.
 
 /**
- * Makes an element with a class and children; strings become text nodes.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {string} className
- * @param {Child[]} children
+ * @param {Record<string, string>} attributes
+ * @param {Node[]} children
  */
-export function make(tag, className, ...children) {
+export function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
-  if (className) node.className = className;
-  for (const child of children) if (child !== null && child !== undefined && child !== "") node.append(child);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
   return node;
-}
-
-/**
- * Sets the text of an element if it differs; an equal assignment would still cost a layout.
- * @param {Node} node
- * @param {string} text
- */
-export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-/**
- * Shows or hides an element.
- * @param {HTMLElement} node
- * @param {boolean} shown
- */
-export function setShown(node, shown) {
-  if (node.hidden === shown) node.hidden = !shown;
 }
 
 /** @param {Event} event */
@@ -55,7 +34,7 @@ export function findAll(root, selector) {
  * @param {string} text
  */
 export function saveFile(name, type, text) {
-  const link = make("a", "");
+  const link = make("a");
   link.href = URL.createObjectURL(new Blob([text], { type }));
   link.download = name;
   link.click();

@@ -1,5 +1,5 @@
 // Explanations and whole texts on hover and on focus: one box per page, above everything. Escape hides it.
-import { findAll, make, setShown, targetOf } from "./dom.js";
+import { findAll, make, targetOf } from "./dom.js";
 
 const WAIT_MS = 250; // of hovering before it opens
 const GAP = 6; // px between it and what it explains
@@ -29,10 +29,7 @@ export class Hints {
   constructor(root) {
     this.root = root;
     count += 1;
-    this.box = make("div", "cdiag-tooltip");
-    this.box.id = `cdiag-tooltip-${count}`;
-    this.box.setAttribute("role", "tooltip");
-    setShown(this.box, false);
+    this.box = make("div", { class: "cdiag-tooltip", id: `cdiag-tooltip-${count}`, role: "tooltip", hidden: "" });
     root.append(this.box);
     /** @type {HTMLElement | null} what it explains now */
     this.owner = null;
@@ -83,7 +80,7 @@ export class Hints {
     this.owner?.removeAttribute("aria-describedby");
     this.owner = null;
     this.isOfFocus = false;
-    setShown(this.box, false);
+    this.box.hidden = true;
   }
 
   /**
@@ -95,7 +92,7 @@ export class Hints {
     if (!node.isConnected) return;
     this.owner = node;
     this.box.textContent = text;
-    setShown(this.box, true);
+    this.box.hidden = false;
     node.setAttribute("aria-describedby", this.box.id);
     this.place();
   }

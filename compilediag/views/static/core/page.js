@@ -22,7 +22,7 @@ export class Page {
     this.place = {};
     /** @type {number | null} the frame that will paint */
     this.painting = null;
-    this.view = make("div", "cdiag-view");
+    this.view = make("div", { class: "cdiag-view" });
     root.replaceChildren(this.view);
     this.hints = new Hints(root);
     this.end = new AbortController(); // of what listens to something outside of the page

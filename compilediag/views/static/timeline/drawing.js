@@ -113,7 +113,7 @@ export function drawForPrint(frame, lanes) {
   for (let first = 0; first < lanes.length; first += PIECE) {
     const some = lanes.slice(first, first + PIECE);
     const height = layout.axis + some.length * layout.lane;
-    const canvas = make("canvas", "");
+    const canvas = make("canvas");
     const context = sizeCanvas(canvas, PAPER, height, ratio);
     canvas.removeAttribute("style"); // as wide as the page of paper
     if (!context) continue;

@@ -1,7 +1,7 @@
 // All of the session on a strip under the timeline, with a window over what the timeline shows.
 //
 // Drag the window to move it, its edges to make it larger or smaller, beside it to show another stretch.
-import { make, setShown } from "../core/dom.js";
+import { make } from "../core/dom.js";
 import { Inputs } from "../core/inputs.js";
 import { drawTimeline, sizeCanvas } from "./drawing.js";
 import { clampRange, moveRange } from "./ranges.js";
@@ -17,11 +17,10 @@ export class Overview {
   /** @param {Timeline} timeline */
   constructor(timeline) {
     this.timeline = timeline;
-    this.canvas = make("canvas", "cdiag-minimap-canvas");
-    this.window = make("div", "cdiag-minimap-window");
-    this.track = make("div", "cdiag-minimap-track", this.canvas, this.window);
-    this.node = make("div", "cdiag-minimap", this.track);
-    this.node.setAttribute("aria-hidden", "true"); // the keys of the timeline do the same
+    this.canvas = make("canvas", { class: "cdiag-minimap-canvas" });
+    this.window = make("div", { class: "cdiag-minimap-window" });
+    this.track = make("div", { class: "cdiag-minimap-track" }, this.canvas, this.window);
+    this.node = make("div", { class: "cdiag-minimap", "aria-hidden": "true" }, this.track); // the keys of the timeline do the same
     this.inputs = new Inputs(); // of the bars
     /** @type {Grip | null} */
     this.grip = null;
@@ -34,7 +33,7 @@ export class Overview {
   paint(view) {
     const { lanes, bounds, range, layout: { gutter }, width, zoom, isStrip } = this.timeline.model;
     const isShown = zoom !== null && !isStrip; // not while all of the time is in view
-    setShown(this.node, isShown);
+    this.node.hidden = !isShown;
     if (!isShown) return;
     const wide = width - gutter;
     this.track.style.marginLeft = `${gutter}px`;

@@ -1,5 +1,5 @@
 // The timeline: its elements, and when they are painted. Whatever changes what it shows asks for one frame.
-import { make, setShown, setText } from "../core/dom.js";
+import { make } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
 import { hasCells, selectLine } from "../core/notebook-cell.js";
@@ -43,27 +43,19 @@ export class Timeline {
     this.inputs = { head: new Inputs(), tip: new Inputs(), table: new Inputs(), range: new Inputs() }; // of what they show
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.tableTimer = undefined;
-    this.canvas = make("canvas", "cdiag-canvas");
-    this.spacer = make("div", "cdiag-spacer", this.canvas);
-    this.scroller = make("div", "cdiag-lanes", this.spacer);
-    this.band = make("div", "cdiag-band"); // a stretch while it is selected
-    this.tip = make("div", "cdiag-tip");
-    this.status = make("div", "cdiag-unseen");
-    this.head = make("div", "");
-    this.more = make("div", "");
+    this.canvas = make("canvas", { class: "cdiag-canvas" });
+    this.spacer = make("div", { class: "cdiag-spacer" }, this.canvas);
+    this.scroller = make("div", { class: "cdiag-lanes", tabindex: "0", role: "application", "aria-label": LABEL }, this.spacer);
+    this.band = make("div", { class: "cdiag-band", hidden: "" }); // a stretch while it is selected
+    this.tip = make("div", { class: "cdiag-tip", hidden: "", "aria-hidden": "true" }); // what the keys reach is announced as a status
+    this.status = make("div", { class: "cdiag-unseen", role: "status" });
+    this.head = make("div");
+    this.more = make("div");
     this.overview = new Overview(this);
-    this.table = make("div", "");
-    this.pieces = make("div", "cdiag-print-lanes");
-    const frame = make("div", "cdiag-frame", this.scroller, this.overview.node, this.band, this.tip);
-    this.node = make("section", "cdiag-timeline", this.head, frame, this.more, this.pieces, this.status, this.table);
-    this.node.setAttribute("aria-label", "Timeline");
-    this.tip.setAttribute("aria-hidden", "true"); // what the keys reach is announced as a status
-    this.status.setAttribute("role", "status");
-    this.scroller.tabIndex = 0;
-    this.scroller.setAttribute("role", "application");
-    this.scroller.setAttribute("aria-label", LABEL);
-    setShown(this.band, false);
-    setShown(this.tip, false);
+    this.table = make("div");
+    this.pieces = make("div", { class: "cdiag-print-lanes" });
+    const frame = make("div", { class: "cdiag-frame" }, this.scroller, this.overview.node, this.band, this.tip);
+    this.node = make("section", { class: "cdiag-timeline", "aria-label": "Timeline" }, this.head, frame, this.more, this.pieces, this.status, this.table);
     this.input = new TimelineInput(this.scroller, this);
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));
     this.scroller.addEventListener("scroll", () => this.paint());
@@ -104,7 +96,7 @@ export class Timeline {
   paintNow() {
     const { model, scroller } = this;
     const hasLanes = this.lanes.list.length > 0;
-    setShown(this.node, hasLanes);
+    this.node.hidden = !hasLanes;
     const width = scroller.clientWidth;
     if (!hasLanes || !width) return;
     model.refresh(width, this.node.closest('.cdiag[data-size="compact"]') !== null);
@@ -165,7 +157,7 @@ export class Timeline {
     const bar = this.hasFocus ? model.current : null;
     const hit = this.input.gesture ? null : pointer ? model.hitAt(pointer, this.scroller.scrollTop) : bar && { lane: bar.lane, bar, marks: [], isName: false };
     const isShown = hit !== null && (hit.isName || hit.bar !== null || hit.marks.length > 0);
-    setShown(tip, isShown);
+    tip.hidden = !isShown;
     this.scroller.style.cursor = hit?.isPlace && hit.lane.cell !== null && hasCells(this.node) ? "pointer" : "";
     if (!isShown) return;
     const now = hit.bar?.flight ? model.now : 0;
@@ -177,7 +169,8 @@ export class Timeline {
     const { x, y } = pointer ?? { x: Math.max(toX({ ...model.view, layout, width: model.width }, hit.bar?.start ?? 0), layout.gutter), y: below() };
     tip.style.left = `${Math.max(4, Math.min(x + BESIDE, model.width - tip.offsetWidth - 8))}px`;
     tip.style.top = `${y + BELOW}px`;
-    if (!pointer) setText(this.status, [...tip.children].map((line) => line.textContent).filter(Boolean).join(", "));
+    const said = [...tip.children].map((line) => line.textContent).filter(Boolean).join(", ");
+    if (!pointer && this.status.textContent !== said) this.status.textContent = said; // an equal text would be read again
   }
 
   /** @param {Record<string, string>} palette */
@@ -233,7 +226,7 @@ export class Timeline {
    * @param {TimeRange | null} band px
    */
   showBand(band) {
-    setShown(this.band, band !== null);
+    this.band.hidden = band === null;
     if (!band) return;
     const left = Math.max(band.from, this.model.plot.left);
     const { height } = this.scroller.style;
@@ -321,7 +314,7 @@ export class Timeline {
       const top = Math.max(0, model.shown.indexOf(bar.lane)) * layout.lane;
       const { scrollTop, clientHeight } = this.scroller;
       this.scroller.scrollTop = Math.max(top + layout.lane + layout.axis - clientHeight, Math.min(top, scrollTop));
-    } else setText(this.status, "");
+    } else this.status.textContent = "";
     this.paint();
   }
 }
