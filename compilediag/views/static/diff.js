@@ -110,7 +110,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
         <div class="cdiag-tabline">
           <${TabBar} panelId=${PANEL_ID} tabs=${kinds} current=${kind} counts=${filter.count(kinds)} isFiltered=${filter.isActive} onPick=${show} />
         </div>`}
-      <div class="cdiag-main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${kind.name}`} hidden=${!kind}>
+      <div class="cdiag-main" key="main" id=${PANEL_ID} role="tabpanel" aria-labelledby=${kind && `${PANEL_ID}-${kind.name}`} hidden=${!kind}>
         ${kind && html`
           <${DataTable} compiles=${compiles} tab=${kind} passed=${passed} handle=${table} openId=${target?.row?.[0] ?? null}
             said=${{ note: passed.length ? null : "nothing matches", isWarning: false }}

@@ -201,7 +201,7 @@ export class Dashboard extends Page {
     return places.filter(({ count: hits }) => hits > 0);
   }
 
-  /** Draws everything but the timeline. */
+  /** Draws everything but the timeline. The keys keep the state of the table while parts before it come and go. */
   draw() {
     const { store, size, tab } = this;
     const isFull = size === "full";
@@ -248,7 +248,7 @@ export class Dashboard extends Page {
       ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
       ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
       ${isFull && html`<${Findings} store=${store} picked=${picked?.label ?? null} onPick=${pick} onExplore=${this.explore} />`}
-      <div class="cdiag-full" hidden=${!isFull || !hasTables}>
+      <div class="cdiag-full" key="tables" hidden=${!isFull || !hasTables}>
         <div class="cdiag-tabline">
           <${TabBar} panelId=${this.panelId} tabs=${tabs} current=${tab} counts=${this.counts} isFiltered=${isActive}
             onPick=${(/** @type {Tab} */ other) => this.showTab(other)} />
@@ -262,7 +262,7 @@ export class Dashboard extends Page {
           <button type="button" class="cdiag-link cdiag-minor" onClick=${toggleMinor}>
             ${this.filter.hidesMinor(tab) ? "show" : "hide"} ${tab.minor?.describe(minor)}
           </button>`}
-        <div class="cdiag-main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tab.name}`}>
+        <div class="cdiag-main" key="main" id=${this.panelId} role="tabpanel" aria-labelledby=${`${this.panelId}-${tab.name}`}>
           <${DataTable} compiles=${this.compiles} tab=${tab} passed=${isFull && !tab.view ? passed : []} said=${said} openId=${target?.row?.[0] ?? null}
             onOpen=${this.openRow} handle=${this.table} isHidden=${!isFull || Boolean(tab.view) || traced !== null} />
           ${isFull && tab.view && !traced && html`
