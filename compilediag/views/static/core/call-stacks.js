@@ -98,7 +98,7 @@ export function Frames({ frames, hosts = 0 }) {
     const isOpen = open.includes(i);
     return html`
       <button type="button" class="cdiag-fold" key=${i} aria-expanded=${String(isOpen)}
-        onClick=${() => setOpen(isOpen ? open.filter((each) => each !== i) : [...open, i])}>
+        onClick=${() => setOpen((known) => (isOpen ? known.filter((each) => each !== i) : [...known, i]))}>
         … ${formatAmount(run.length, "frame")} ${fold}
       </button>
       ${isOpen && html`<div class="cdiag-frames-hidden">${lines}</div>`}`;

@@ -137,7 +137,7 @@ function Branch({ start, drawEnd }) {
       <ul class="cdiag-branches">
         ${ways.slice(0, MOST_BRANCHES).map(([key, branch]) => html`
           <li key=${key}>
-            <button type="button" class="cdiag-way" aria-expanded=${String(!isClosed[key])} onClick=${() => close({ ...isClosed, [key]: !isClosed[key] })}>
+            <button type="button" class="cdiag-way" aria-expanded=${String(!isClosed[key])} onClick=${() => close((known) => ({ ...known, [key]: !known[key] }))}>
               <span class="cdiag-caret"></span>${branch.frame && html`<${FrameLine} frame=${branch.frame} />`}<span class="cdiag-way-sum">${
                 `${formatAmount(branch.count, "compile")} · ${formatSeconds(branch.seconds)}`}</span>
             </button>

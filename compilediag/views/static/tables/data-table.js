@@ -119,7 +119,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
   /** @param {TabColumn} column */
   const sortBy = (column) => {
     const first = isNumeric(column.type) || column.type === "time" ? -1 : 1;
-    setSorts({ ...sorts, [tab.name]: [column.label, sort[0] === column.label ? -sort[1] : first] });
+    setSorts((known) => ({ ...known, [tab.name]: [column.label, sort[0] === column.label ? -sort[1] : first] }));
     if (scroller.current) scroller.current.scrollTop = 0;
   };
   /** @param {KeyboardEvent} event */
