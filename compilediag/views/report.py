@@ -81,8 +81,8 @@ def render_page(title: str, entry: str, data: str, no_script: str) -> str:
 
 
 # The data of a page is deflated JSON in base64, in which similar values are next to each other: the cells of a table by
-# columns, times and ids as differences, and a text that many cells have once. `readPage` in `static/core/page-data.js`
-# reads it.
+# columns, times and ids as differences, and a text that many cells have once. `unpackPatch` in
+# `static/core/page-data.js` reads it.
 
 #: Bytes of a page's data at most. The page's own modules and styles are half a megabyte.
 MAX_DATA = 9_000_000
