@@ -119,8 +119,9 @@ export class Filter {
   count(tabs) {
     return new Map(tabs.map((tab) => {
       const { rows } = this.store.table(tab.table);
-      const all = tab.only || this.hidesMinor(tab) ? rows.filter((row) => this.shows(tab, row)).length : rows.length;
-      return [tab.name, { shown: this.pass(tab).length, all, isBlind: this.store.observed[tab.table] === false }];
+      const shown = this.pass(tab).length;
+      const all = !this.isActive ? shown : tab.only ? rows.filter((row) => this.shows(tab, row)).length : rows.length;
+      return [tab.name, { shown, all, isBlind: this.store.observed[tab.table] === false }];
     }));
   }
 
