@@ -12,6 +12,8 @@ from tests.unit.tables_builder import add_keys
 
 PLACE = {"function": "forward", "file": "/home/me/model.py", "line": 30}
 MINUTE_NS = 60 * 10**9
+#: The words of a search that are marked.
+MARKED = "() => [...(CSS.highlights.get('cdiag-hit') ?? [])].map(String)"
 
 
 def size_of(page):
@@ -99,6 +101,31 @@ def test_the_end_of_a_run_is_told_relative_to_now(recorded, open_widget):
     expect(page.locator(".cdiag-now .cdiag-ago")).to_have_attribute("title", re.compile(r"\d\d:\d\d:\d\d"))
 
 
+def test_a_narrow_head_leaves_out_what_would_be_cut(recorded, open_widget, deliver):
+    recorded.compile(0, seconds=75.0)
+    recorded.in_flight(compile_id="1/0", phases=["cpp_codegen"], **{**PLACE, "function": "loss"})
+    page = open_widget(recorded.snapshot(), width=400, is_full=False)
+    recorded.model.patch()
+    is_cut = "() => [...document.querySelectorAll('.cdiag-now *')].some((n) => n.scrollWidth > n.clientWidth + 1)"
+    expect(page.locator(".cdiag-now-what")).to_have_text("loss", use_inner_text=True)
+    expect(page.locator(".cdiag-pause")).to_be_hidden()
+    expect_value(page, is_cut, False)
+    recorded.in_flight()
+    deliver(page, recorded.patch())
+    expect(page.locator(".cdiag-now")).to_have_text("Watching · 1 compile, 1 min 15 s", use_inner_text=True)
+    recorded.compile(1)
+    recorded.stop()
+    now = time.time() * 1000
+    snapshot = recorded.snapshot()
+    snapshot["meta"] |= {"started_ms": now - 236_000, "stopped_ms": now - 150_000}
+    page = open_widget(snapshot, width=400, is_full=False)
+    expect(page.locator(".cdiag-now")).to_have_text("1 recompile in 2 compiles, 1 min 16 s", use_inner_text=True)
+    expect_value(page, is_cut, False)
+    page.click(".cdiag-size")
+    expect(page.locator(".cdiag-now")).to_have_text("train.py · run of 1 min 26 s", use_inner_text=True)
+    expect_value(page, is_cut, False)
+
+
 def test_the_search_counts_its_hits_and_goes_to_each(recorded, open_widget):
     for number in range(4):
         recorded.compile(number)
@@ -115,6 +142,7 @@ def test_the_search_counts_its_hits_and_goes_to_each(recorded, open_widget):
     page.keyboard.press("Enter")
     expect(page.locator(".cdiag-find-at")).to_have_text(f"1 / {total}")
     expect(page.locator(".cdiag-row.is-marked")).to_contain_text("0/3")
+    expect_value(page, MARKED, lambda marked: {*marked} == {"0/3"})
     page.keyboard.press("Shift+Enter")
     expect(page.locator(".cdiag-find-at")).to_have_text(f"{total} / {total}")
     places.filter(has_text=re.compile("^Compiles")).click()
@@ -125,6 +153,7 @@ def test_the_search_counts_its_hits_and_goes_to_each(recorded, open_widget):
     page.keyboard.press("Escape")
     expect(page.locator(".cdiag-search")).to_have_value("")
     expect(page.locator(".cdiag-hits")).to_have_count(0)
+    expect_value(page, MARKED, [])
 
 
 def test_steps_are_reached_opened_and_copied_by_key(recorded, open_widget):
@@ -167,6 +196,17 @@ def test_recording_that_took_much_is_a_warning_with_its_remedy_after_the_end(rec
     recorded.stop()
     page = open_widget(recorded.snapshot())
     expect(page.locator(".cdiag-own-cost")).to_contain_text('watch(detail="lean")')
+
+
+def test_the_head_has_room_for_what_compiles_and_for_what_is_searched(recorded, open_widget):
+    recorded.in_flight(compile_id="0/0", phases=["cpp_codegen"], **PLACE)
+    page = open_widget(recorded.snapshot(), width=1000)
+    width = lambda: page.locator(".cdiag-find").bounding_box()["width"]  # noqa: E731
+    expect_value(page, width, 104)
+    page.fill(".cdiag-search", "self.num_updates")
+    expect_value(page, width, 240)
+    is_cut = "() => [...document.querySelectorAll('.cdiag-search')].some((n) => n.scrollWidth > n.clientWidth)"
+    expect_value(page, is_cut, False)
 
 
 def test_nothing_below_the_head_moves_when_a_compile_begins_and_ends(recorded, open_widget, deliver):

@@ -177,6 +177,14 @@ def test_copy_puts_the_change_on_the_clipboard_and_says_so(open_plan, has_clipbo
     expect(button).to_have_text("Copy")
 
 
+def test_the_new_lines_of_a_step_are_copied_alone(open_plan):
+    page = open_plan(make_plan(), permissions=["clipboard-read", "clipboard-write"])
+    button = open_step(page, 2).locator(".cdiag-box-title .cdiag-copy")
+    button.click()
+    expect(button).to_have_text("Copied")
+    expect_pasted(page, "    self.step.add_(1)")
+
+
 def test_a_clipboard_that_refuses_is_said(open_plan):
     page = open_plan(make_plan())
     page.evaluate(NO_CLIPBOARD)
@@ -311,16 +319,20 @@ def test_a_plan_without_steps_is_one_line_and_the_reasons(open_plan, deliver, pa
     expect(page.locator(".cdiag-cost-what")).to_be_hidden()
 
 
-def test_nothing_moves_while_the_first_two_steps_come(open_plan, deliver, patch_of):
-    bottom = "() => document.querySelector('.cdiag-plan').getBoundingClientRect().bottom"
+def test_nothing_moves_while_steps_come(open_plan, deliver, patch_of):
+    """Neither the first step nor what is below the plan."""
+    places = """() => ['.cdiag-steps-frame, .is-waiting', '.cdiag-plan']
+      .map((name) => document.querySelector(name).getBoundingClientRect())
+      .map((box, i) => Math.round(i ? box.bottom : box.top))"""
     page = open_plan(make_empty_plan("Nothing recompiled", recompiles=0))
-    before = page.evaluate(bottom)
+    before = page.evaluate(places)
     for seq, steps in ((1, [make_step()]), (2, [make_step(), make_second_step()])):
-        deliver(page, patch_of(make_plan(*steps), seq))
+        deliver(page, patch_of(make_plan(*steps, costs=[make_cost()]), seq))
         expect(page.locator(".cdiag-step-row")).to_have_count(seq)
-        assert page.evaluate(bottom) == before
+        assert page.evaluate(places) == before
     deliver(page, patch_of(make_plan(*(make_step(line=line) for line in (1, 2, 3, 4))), 3))
     expect(page.locator(".cdiag-step:visible")).to_have_count(2)
+    assert page.evaluate(places) == before
     expect(page.locator(".cdiag-more-steps")).to_have_text("2 more steps")
     deliver(page, patch_of(make_plan(*(make_step(line=line) for line in (1, 2, 3, 4))), 4, meta={"state": "stopped"}))
     expect(page.locator(".cdiag-step:visible")).to_have_count(4)

@@ -72,6 +72,14 @@ export function formatSeconds(value) {
 }
 
 /**
+ * A sentence whose durations are not broken at the end of a line.
+ * @param {string} text
+ */
+export function keepDurations(text) {
+  return text.replace(/\d (?:[nµm]?s|min|h)\b(?: \d+ (?:s|min)\b)?/g, (found) => found.replaceAll(" ", "\u00a0"));
+}
+
+/**
  * A duration in µs, as `formatSeconds` formats it.
  * @param {Numeric} value
  */
@@ -253,13 +261,13 @@ export function splitFunction(name) {
 }
 
 /**
- * A place in a file: "model.py:30", "model.py"; null without a file.
+ * A place in a file or a cell: "model.py:30", "model.py", "In[4]:2"; null without a file.
  * @param {string | null | undefined} file
  * @param {number | string | null | undefined} line
  */
 export function formatPlace(file, line) {
   if (!file) return null;
-  const name = oneLine(file.split(/[\\/]/).pop() || file, 60);
+  const name = oneLine(file.split(/[\\/]/).pop() || file, 60).replace(/^Cell (?=In\[)/, "");
   return line === null || line === undefined ? name : `${name}:${line}`;
 }
 

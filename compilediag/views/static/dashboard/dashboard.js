@@ -4,6 +4,7 @@ import { Compiles } from "../core/compiles.js";
 import { findAll, targetOf } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatShare } from "../core/format.js";
 import { recall, remember, SessionMemory } from "../core/memory.js";
+import { MarkedWords } from "../core/marked-words.js";
 import { Page } from "../core/page.js";
 import { draw, Held, html } from "../core/view.js";
 import { EndNotice } from "./end-notice.js";
@@ -66,6 +67,7 @@ export class Dashboard extends Page {
     /** @type {Map<string, TabCount>} */
     this.counts = new Map();
     this.hits = new Hits(() => this.draw());
+    this.marks = new MarkedWords(this.view, ".cdiag-steps, .cdiag-whole, .cdiag-rows");
     this.lanes = new TimelineLanes(this.compiles);
     /** @type {PlanActions} */
     this.planActions = {
@@ -111,6 +113,7 @@ export class Dashboard extends Page {
     clearTimeout(this.rest);
     this.timeline.destroy();
     this.notice.unmark();
+    this.marks.destroy();
   }
 
   onTheme() {
@@ -177,6 +180,7 @@ export class Dashboard extends Page {
     this.counts = this.filter.count(allTabs(this.store));
     this.hits.places = this.filter.terms.length ? this.findHits() : [];
     this.draw();
+    this.marks.show(this.filter.terms);
     if (this.size !== "line") this.timeline.paint();
   }
 
@@ -242,8 +246,10 @@ export class Dashboard extends Page {
         <${PrintDialog} tabs=${this.listPrintable()} chosen=${this.printed} onClose=${() => this.update({ isChoosing: false })}
             onChoose=${(/** @type {string[]} */ printed) => this.update({ printed })} />`}
       ${size !== "line" && html`
-        <${PlanCard} store=${store} actions=${this.planActions} picked=${picked?.label ?? null} isPrinting=${this.isPrinting} />`}
-      ${isFull && html`<${Warnings} store=${store} onPick=${pick} />`}
+        <${PlanCard} store=${store} actions=${this.planActions} picked=${picked?.label ?? null} isPrinting=${this.isPrinting}>
+          ${isFull && !store.isLive() && html`<${Limits} store=${store} onPick=${pick} />`}
+        <//>`}
+      ${isFull && !store.isLive() && html`<${OwnCost} store=${store} />`}
       <div class="cdiag-full" hidden=${!isFull}><${Totals} store=${store} /></div>
       ${size !== "line" && html`<${Held} node=${this.timeline.node} />`}
       ${size === "compact" && html`<${MoreFindings} store=${store} onOpen=${() => this.setFull(true)} />`}
@@ -471,25 +477,25 @@ function Problem({ store: { problem, catchingUp } }) {
 }
 
 /**
- * Warnings about the whole run, once it has ended: what runs uncompiled, and recording that took much.
+ * Below the headline once the run has ended: what runs uncompiled.
  * @param {{store: Store, onPick: (finding: Finding) => void}} props
  */
-function Warnings({ store, onPick }) {
-  if (store.isLive()) return null;
-  return html`
-    ${listFindings(store.findings).filter(isLimit).map(([finding]) => html`
-      <div class="cdiag-message is-bad cdiag-warning" key=${finding.title}>
-        <${Icon} name="stop" />
-        <div class="cdiag-message-text">
-          <b><${Prose} text=${finding.title} />.</b>${" "}
-          ${store.plan?.steps.length ? null : html`<span class="cdiag-plain"><${Prose} text=${finding.suggestion} /></span>`}
-        </div>
-        <button type="button" class="cdiag-link" onClick=${() => onPick(finding)}>Show it</button>
-      </div>`)}
-    <${OwnCost} store=${store} />`;
+function Limits({ store, onPick }) {
+  return listFindings(store.findings).filter(isLimit).map(([finding]) => html`
+    <div class="cdiag-message is-bad" key=${finding.title}>
+      <${Icon} name="stop" />
+      <div class="cdiag-message-text">
+        <b><${Prose} text=${finding.title} />.</b>${" "}
+        ${store.plan?.steps.length ? null : html`<span class="cdiag-plain"><${Prose} text=${finding.suggestion} /></span>`}
+      </div>
+      <button type="button" class="cdiag-link" onClick=${() => onPick(finding)}>Show it</button>
+    </div>`);
 }
 
-/** @param {{store: Store}} props */
+/**
+ * Recording that took much, once the run has ended.
+ * @param {{store: Store}} props
+ */
 function OwnCost({ store }) {
   const { own_share: share, own_s: own, compile_s: compiling } = store.totals;
   if (!(share > LARGE_SHARE)) return null;

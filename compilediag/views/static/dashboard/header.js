@@ -77,21 +77,29 @@ function describeState(state, store, size) {
   const { waiting, totals } = store;
   const compiles = `${formatAmount(totals.compiles ?? 0, "compile")}, ${formatSeconds(totals.compile_s ?? 0)}`;
   if (state === "paused") return html`<b>Paused</b> <${Dim}>· ${formatAmount(waiting.length, "update")} waiting<//>`;
-  if (state === "trying") return html`<b>Trying the plan</b> <${Dim}><span class="cdiag-now-where">in a fresh process</span> · run ${formatCount((store.search?.done ?? 0) + 1)}<//>`;
+  if (state === "trying") return html`<b>Trying the plan</b> <${Dim}><${More}>in a fresh process<//> · run ${formatCount((store.search?.done ?? 0) + 1)}<//>`;
   if (state === "silent") return html`No news from the kernel for ${formatSeconds(Math.floor(store.silence() / 1000))}`;
   if (state === "watching") return html`<b>Watching</b> <${Dim}>· ${totals.compiles ? compiles : "nothing compiled so far"}<${LastEnd} store=${store} /><//>`;
   const run = html`<${Run} store=${store} />`;
-  if (state in ENDS) return html`<b>${ENDS[state]}</b> <${Dim}>· ${compiles}${run}<//>`;
+  if (state in ENDS) return html`<b>${ENDS[state]}</b> <${Dim}>· ${compiles}<${More}>${run}<//><//>`;
   if (size === "full") return html`<b class="cdiag-title">${store.meta.title ?? "session"}</b> <${Dim}>${run}<//>`;
-  if (totals.recompiles) return html`<b>${formatAmount(totals.recompiles, "recompile")}</b> <${Dim}>in ${compiles}${run}<//>`;
+  if (totals.recompiles) return html`<b>${formatAmount(totals.recompiles, "recompile")}</b> <${Dim}>in ${compiles}<${More}>${run}<//><//>`;
   const calls = totals.compiled_calls ? ` · ${formatAmount(totals.compiled_calls, "call")}` : "";
   const own = totals.own_share ? ` · overhead ${formatShare(totals.own_share)}` : "";
-  return html`<b>${totals.compiles ? "Nothing recompiled" : "Nothing was compiled"}</b> <${Dim}>· ${compiles}${calls}${own}${size !== "line" && run}<//>`;
+  return html`<b>${totals.compiles ? "Nothing recompiled" : "Nothing was compiled"}</b> <${Dim}>· ${compiles}<${More}>${calls}${own}${size !== "line" && run}<//><//>`;
 }
 
 /** @param {{children: any}} props */
 function Dim({ children }) {
   return html`<span class="cdiag-dim">${children}</span>`;
+}
+
+/**
+ * What a narrow head leaves out.
+ * @param {{children: any}} props
+ */
+function More({ children }) {
+  return html`<span class="cdiag-now-more">${children}</span>`;
 }
 
 /**
@@ -102,7 +110,7 @@ function Run({ store }) {
   const { started_ms: begin, stopped_ms: end } = store.meta;
   if (!begin) return null;
   if (!end) return html` · begun <${Ago} ms=${begin} now=${store.kernelNow()} />`;
-  return html` · run of ${formatSeconds((end - begin) / 1000)}, ended <${Ago} ms=${end} now=${store.kernelNow()} />`;
+  return html` · run of ${formatSeconds((end - begin) / 1000)}<${More}>, ended <${Ago} ms=${end} now=${store.kernelNow()} /><//>`;
 }
 
 /** @param {{store: Store}} props */
@@ -111,7 +119,7 @@ function LastEnd({ store }) {
   const row = table.rows.at(-1);
   if (!row) return null;
   const end = table.get(row, "time") + 1000 * (table.get(row, "duration_s") ?? 0);
-  return html` · the last one ended <${Ago} ms=${end} now=${store.kernelNow()} />`;
+  return html`<${More}> · the last one ended <${Ago} ms=${end} now=${store.kernelNow()} /><//>`;
 }
 
 /**
@@ -148,9 +156,9 @@ function What({ flight, change }) {
   const name = html`<code>${formatFunction(flight.function) ?? "?"}</code>`;
   const isBackward = /backward/.test(flight.trigger ?? "");
   if (change) {
-    return html`<span class="cdiag-cause"><${Icon} name="again" /> <b>${change}</b></span> <${Dim}>recompiling ${name}<//>`;
+    return html`<span class="cdiag-cause"><${Icon} name="again" /> <b>${change}</b></span> <${Dim}><${More}>recompiling ${name}<//><//>`;
   }
-  return html`Compiling ${isBackward && "the backward of "}<b>${name}</b>${!flight.before_s && !isBackward && html` <${Dim}>for the first time<//>`}`;
+  return html`<${More}>Compiling <//>${isBackward && "the backward of "}<b>${name}</b>${!flight.before_s && !isBackward && html` <${Dim}><${More}>for the first time<//><//>`}`;
 }
 
 /**

@@ -1,6 +1,6 @@
 // The totals, on one line: what is zero is left out, what was not collected is not.
 import { explain, Term } from "../core/blocks.js";
-import { formatAmount, formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
+import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
 import { html } from "../core/view.js";
 
 export const LARGE_SHARE = 0.05; // of the compile time: more than that is a warning
@@ -39,7 +39,9 @@ const ESSENTIAL = ["compiles", "recompiles", "cache_hits", "graph_breaks"];
 export function Totals({ store }) {
   const { now, totals } = store;
   return html`<div class="cdiag-totals">
-    ${now.length > 0 && !totals.compiles && html`<div>${formatAmount(now.length, "compile")} running</div>`}
+    ${now.length > 0 && !totals.compiles && html`<div>
+      <span class="cdiag-total is-main"><span class="cdiag-amount">${formatCount(now.length)}</span> ${now.length === 1 ? "compile" : "compiles"} running</span>
+    </div>`}
     ${TOTALS.map(({ from, main, details }) => {
       const isBlind = store.observed[from] === false;
       const isPromise = main[0] === "after_warmup" && store.totals.after_warmup === 0; // nothing should compile after it

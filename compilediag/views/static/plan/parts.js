@@ -2,23 +2,42 @@
 import { Icon, Prose } from "../core/blocks.js";
 import { Code, Fold } from "../core/code.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
-import { html } from "../core/view.js";
+import { html, useTicks } from "../core/view.js";
+
+const TICK_MS = 1000;
 
 /** @typedef {{kind: string, label: string, seconds: number, step?: number}} Part */
 
-/** @param {{plan: Plan}} props */
-export function TimeSplit({ plan }) {
-  const parts = listParts(plan).filter(({ seconds }) => seconds > 0);
-  if (parts.length < 2) return null;
+/**
+ * While a session is live, it has its place from the start, so that the steps below do not move.
+ * @param {{store: Store, plan: Plan}} props
+ */
+export function TimeSplit({ store, plan }) {
+  const isLive = store.isLive();
+  useTicks(isLive && !store.paused ? TICK_MS : 0);
+  const found = listParts(plan).filter(({ seconds }) => seconds > 0);
+  const parts = found.length < 2 && isLive && !plan.recompiles ? [measureNeeded(store)] : found;
+  if (parts.length < 2 && !isLive) return null;
   const label = parts.map((part) => `${part.label} ${formatSeconds(part.seconds)}`).join(", ");
-  return html`<div class="cdiag-split">
+  return html`<div class=${parts.length && parts[0].seconds ? "cdiag-split" : "cdiag-split is-empty"}>
     <div class="cdiag-split-bar" role="img" aria-label=${label}>
       ${parts.map(({ kind, seconds, step, label: name }) => html`<i key=${name} class=${kind} data-step=${step} style=${`flex-grow: ${seconds}`}></i>`)}
     </div>
     <p class="cdiag-split-keys" aria-hidden="true">
-      ${parts.map(({ kind, seconds, label: name }) => html`<span key=${name}><i class=${kind}></i>${name} <b>${formatSeconds(seconds)}</b></span>`)}
+      ${parts.map(({ kind, seconds, label: name }) => html`<span key=${name}><i class=${kind}></i>${name} <b>${formatSeconds(seconds)}</b>${parts.length < 2 && " so far"}</span>`)}
     </p>
   </div>`;
+}
+
+/**
+ * Nothing has recompiled: all that has compiled, and what compiles now, is needed.
+ * @param {Store} store
+ * @returns {Part}
+ */
+function measureNeeded(store) {
+  const began = Math.min(...store.now.map((flight) => flight.started_ms), store.kernelNow());
+  const seconds = (store.totals.compile_s ?? 0) + Math.floor((store.kernelNow() - began) / 100) / 10;
+  return { kind: "is-needed", label: "needed", seconds };
 }
 
 /**
@@ -75,11 +94,11 @@ export function Proof({ proof: { function: name, names, compiles, hidden }, star
       <tbody>${compiles.map(({ event, time, values, change, is_own: isOwn, seconds }, i) => html`<tr key=${event ?? i}>
         ${start !== null && html`<td>${time <= start ? "0 s" : formatSeconds((time - start) / 1000)}</td>`}
         ${values.map((value, k) => html`<td class="cdiag-proof-value" key=${k}><code class=${value && change !== null ? "is-failed" : ""}>${value}</code></td>`)}
-        <td>${change === null ? "first compile" : html`<span class=${isOwn ? "cdiag-proof-change" : ""}><${Icon} name="again" /> <code>${change}</code></span>`}</td>
+        <td>${change === null ? html`<span class="cdiag-dim">first compile</span>` : html`<span class=${isOwn ? "cdiag-proof-change" : ""}><${Icon} name="again" /> <code>${change}</code></span>`}</td>
         <td class="is-number">${formatSeconds(seconds)}</td>
       </tr>`)}</tbody>
     </table></div>
     ${hidden > 0 && html`<p class="cdiag-dim">and ${formatAmount(hidden, "more compile", "more compiles")}</p>`}
-    ${sample && html`<p class="cdiag-dim"><code class="is-failed">${sample}</code> a guard failed on this value</p>`}
+    ${sample && html`<p class="cdiag-dim cdiag-proof-value"><code class="is-failed">${sample}</code> a guard failed on this value</p>`}
   </div>`;
 }

@@ -1,7 +1,7 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
 import { Copy, Prose } from "../core/blocks.js";
 import { Code, Fold } from "../core/code.js";
-import { formatAmount } from "../core/format.js";
+import { formatAmount, keepDurations } from "../core/format.js";
 import { html } from "../core/view.js";
 import { Cost, Sentences, TimeSplit } from "./parts.js";
 import { CostRow, PlanStepRow } from "./plan-step.js";
@@ -38,9 +38,10 @@ const WAITING = [
 
 /**
  * The card; nothing before there is a plan. It is drawn again only if what it shows has changed.
- * @param {{store: Store, actions: PlanActions, picked?: string | null, isPrinting?: boolean}} props
+ * @param {{store: Store, actions: PlanActions, picked?: string | null, isPrinting?: boolean, children?: ComponentChild}} props
+ *   `children`: below the headline; they may depend on the findings
  */
-export function PlanCard({ store, actions, picked = null, isPrinting = false }) {
+export function PlanCard({ store, actions, picked = null, isPrinting = false, children = null }) {
   const { plan, search, canSearch, isFrozen, meta, examples, torch_docs } = store;
   const isLive = store.isLive();
   const node = useRef(/** @type {HTMLElement | null} */ (null));
@@ -56,7 +57,7 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false }) 
         <div class="cdiag-plan-top">
           <div class="cdiag-plan-verdict">
             <p class="cdiag-plan-kind">${describeState(plan, isLive, trial.isRunning, isEmpty)}</p>
-            <h2 class="cdiag-plan-headline" aria-live="polite">${plan.headline}${isLive && !plan.recompiles && !plan.leads && " so far"}</h2>
+            <h2 class="cdiag-plan-headline" aria-live="polite">${keepDurations(plan.headline)}${isLive && !plan.recompiles && !plan.leads && " so far"}</h2>
           </div>
           <div class="cdiag-plan-actions">
             <${TrialButton} trial=${trial} plan=${plan} />
@@ -64,8 +65,9 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false }) 
           </div>
         </div>
         <${TrialMessage} trial=${trial} plan=${plan} explore=${actions.explore} />
-        <${TimeSplit} plan=${plan} />
-        ${isLive && isEmpty ? html`<ol class="cdiag-steps is-waiting">${WAITING.map((text) => html`<li key=${text}>${text}</li>`)}</ol>`
+        ${children}
+        <${TimeSplit} store=${store} plan=${plan} />
+        ${isLive && isEmpty ? html`<ol class="cdiag-steps is-waiting">${WAITING.map((text) => html`<li key=${text}>${text}</li>`)}<li aria-hidden="true"></li></ol>`
           : !isEmpty && html`<${Steps} card=${card} costs=${large} look=${look} />`}
         <${Rest} plan=${plan} costs=${plan.costs.filter((cost) => !large.includes(cost))} isEmpty=${isEmpty} isLive=${isLive} />
         ${plan.notes.map((note) => html`<p class="cdiag-plan-note" key=${note}><${Prose} text=${note} /></p>`)}
@@ -73,7 +75,7 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false }) 
           <ol class="cdiag-trial-lines">${search.lines.map((line, i) => html`<li key=${i}><${Prose} text=${line} /></li>`)}</ol>
         <//>` : null}
       </section>`;
-  }, [plan, isLive, search, canSearch, meta.stopped_ms, examples, torch_docs, picked, isPrinting, trial.changes, cells]);
+  }, [plan, isLive, search, canSearch, meta.stopped_ms, examples, torch_docs, picked, isPrinting, trial.changes, cells, Boolean(children) && store.findings]);
 }
 
 /**
@@ -100,20 +102,22 @@ function describeState({ searched, tried }, isLive, isTrying, isEmpty) {
 
 /** @param {{card: Card, costs: CompileCost[], look: () => void}} props */
 function Steps({ card, costs, look }) {
-  const { isLive, plan: { steps } } = card;
+  const { isLive, plan: { steps, sources, code } } = card;
   const [showsAll, setShowsAll] = useState(false);
   const keys = makeKeys(steps.map(({ rule, file, line, expression }) => [rule, file, line, expression]));
   const first = isLive ? FIRST_LIVE : FIRST;
   const later = steps.length - first;
   const more = showsAll ? "Show fewer steps" : isLive ? formatAmount(later, "more step") : `Show all ${steps.length} steps`;
+  const isBeside = isLive && Boolean(sources.length || code); // so that nothing below moves when it comes
+  const toggle = later > 0 && html`<button type="button" class="cdiag-link cdiag-more-steps" aria-expanded=${showsAll} onClick=${() => setShowsAll(!showsAll)}>${more}</button>`;
   return html`
     <div class="cdiag-steps-frame">
       <ol class="cdiag-steps">
         ${steps.map((step, i) => html`<${PlanStepRow} key=${keys[i]} card=${card} step=${step} number=${i + 1} isLater=${i >= first && !showsAll} />`)}
         ${costs.map((cost, i) => html`<${CostRow} key=${`${cost.kind} ${i}`} card=${card} cost=${cost} />`)}
       </ol>
-      ${later > 0 && html`<button type="button" class="cdiag-link cdiag-more-steps" aria-expanded=${showsAll} onClick=${() => setShowsAll(!showsAll)}>${more}</button>`}
-      <${WholeChange} card=${card} look=${look} />
+      ${!isBeside && toggle}
+      <${WholeChange} card=${card} look=${look}>${isBeside && toggle}<//>
     </div>`;
 }
 

@@ -1,5 +1,5 @@
 // A step of the plan, one line: the cause, the place, what it saves. Opened, it shows why, the change, and the evidence.
-import { Icon, Link, Prose } from "../core/blocks.js";
+import { Copy, Icon, Link, Prose } from "../core/blocks.js";
 import { Code, Diff, ExampleView, Fold } from "../core/code.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
 import { findCellNumber, selectLine } from "../core/notebook-cell.js";
@@ -124,9 +124,17 @@ function StepChange({ plan, step, number }) {
   const found = plan.sources.map((source) => ({ source, lines: selectLines(source, number) })).filter(({ lines }) => lines.length);
   if (!found.length) return html`<${Code} code=${step.change} hint="copy the change of this step" />`;
   return found.map(({ source, lines }) => html`<div class="cdiag-box" key=${source.place}>
-    <p class="cdiag-box-title">The change of this step, in <code>${source.place}</code></p>
+    <div class="cdiag-box-title">
+      <span>The change of this step, in <code>${source.place}</code></span>
+      <${Copy} text=${writeAdded(lines)} hint="copy the new lines" kind="is-quiet is-small" />
+    </div>
     <${Diff} lines=${lines} label=${`the change of step ${number}`} />
   </div>`);
+}
+
+/** @param {DiffLine[]} lines */
+function writeAdded(lines) {
+  return lines.flatMap(([, mark, text]) => (mark === "+" ? [text] : [])).join("\n");
 }
 
 /**

@@ -30,8 +30,8 @@ export function useCells(node, plan) {
   return [cells, look];
 }
 
-/** @param {{card: Card, look: () => void}} props */
-export function WholeChange({ card, look }) {
+/** @param {{card: Card, look: () => void, children: ComponentChild}} props `children`: beside its title */
+export function WholeChange({ card, look, children }) {
   const { sources, patch, code } = card.plan;
   const [isChosen, choose] = useState(false);
   if (!sources.length && !code) return null;
@@ -45,6 +45,7 @@ export function WholeChange({ card, look }) {
       <button type="button" class="cdiag-whole-title" aria-expanded=${isOpen} onClick=${() => choose(!isChosen)}>
         <${Icon} name="open" /><b>The whole change</b> <span class="cdiag-whole-size"><${Size} sources=${sources} /></span>
       </button>
+      ${children}
       <span class="cdiag-whole-actions">
         <${Copy} text=${text ?? ""} hint=${`copy ${what}`} />
         ${areCells && hasCells(card.node.current) && html`<${Replace} card=${card} cells=${cells} look=${look} />`}

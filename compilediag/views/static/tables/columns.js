@@ -124,8 +124,8 @@ const PADDING = 18; // px, of a cell
 const [LEAST, LEAST_TEXT, MOST] = [44, 96, 560]; // px
 const BAR = 72; // px, of a bar beside a number
 export const WITH_BARS = 820; // px, of a table: a narrower one has no bars
-const UI_FONT = '13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-const CODE_FONT = '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
+const UI_FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const CODE_FONT = '11.1px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
 /** @type {CanvasRenderingContext2D | null | undefined} */
 let context;

@@ -418,7 +418,7 @@ function drawCross(context, x, y, size, color) {
 }
 
 /** @type {DrawLane} the name of a lane, and where it is with its seconds: in two lines, or in one above the bars */
-function drawName({ context, palette, width, layout, hasLinks }, lane, top) {
+function drawName({ context, palette, width, layout, hasLinks, title }, lane, top) {
   const { gutter } = layout;
   const [left, room] = gutter ? [12, gutter - 20] : [8, width - 16];
   const y = gutter ? top + layout.lane / 2 - 8 : top + 11;
@@ -430,7 +430,8 @@ function drawName({ context, palette, width, layout, hasLinks }, lane, top) {
   const used = gutter ? 0 : context.measureText(name).width + 8;
   context.font = FONT;
   context.fillStyle = palette.muted;
-  const place = lane.after ?? formatPlace(lane.file, lane.line)?.replace(/^Cell (?=In)/, "") ?? "";
+  const isOwn = title !== null && formatPlace(lane.file, null) === title; // the head of the page has its name
+  const place = lane.after ?? (isOwn ? `line ${lane.line}` : formatPlace(lane.file, lane.line)) ?? "";
   const seconds = lane.seconds ? formatSeconds(lane.seconds) : "";
   const tail = place && seconds ? ` · ${seconds}` : seconds;
   const fitted = fitText(context, place, room - used - context.measureText(tail).width, true);

@@ -99,7 +99,7 @@ export class TimelineModel {
     const { from, to } = lanes.extent;
     const extent = { from, to: isFlying ? Math.max(to, this.now) : to };
     this.scale = new TimeScale(extent, this.isFolded ? this.idle : []);
-    this.bounds = makeBounds(this.scale.width);
+    this.bounds = isStrip ? { from: 0, to: Math.max(this.scale.width, 1) } : makeBounds(this.scale.width);
     if (this.store.isLive()) this.bounds.to = roundUp(this.scale.width);
   }
 

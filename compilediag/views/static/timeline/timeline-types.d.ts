@@ -115,9 +115,11 @@ interface Frame {
   warmup: number | null;
   /** Event id of a compile. */
   selected: number | null;
-  /** The compile that the arrow keys have reached. */
+  /** The compile under the pointer, or that the arrow keys have reached. */
   current: CompileBar | null;
   compiles: Compiles;
+  /** Of the session: the name of its script. */
+  title: string | null;
   /** The places of cells lead to them. */
   hasLinks: boolean;
 }

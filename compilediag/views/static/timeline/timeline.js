@@ -166,7 +166,8 @@ export class Timeline {
     }
     const { layout } = model;
     const below = () => layout.axis + (Math.max(0, model.shown.indexOf(hit.lane)) + 1) * layout.lane - this.scroller.scrollTop - BELOW;
-    const { x, y } = pointer ?? { x: Math.max(toX({ ...model.view, layout, width: model.width }, hit.bar?.start ?? 0), layout.gutter), y: below() };
+    const { x } = pointer ?? { x: Math.max(toX({ ...model.view, layout, width: model.width }, hit.bar?.start ?? 0), layout.gutter) };
+    const y = hit.bar || !pointer ? below() : pointer.y;
     tip.style.left = `${Math.max(4, Math.min(x + BESIDE, model.width - tip.offsetWidth - 8))}px`;
     tip.style.top = `${y + BELOW}px`;
     const said = [...tip.children].map((line) => line.textContent).filter(Boolean).join(", ");
@@ -177,8 +178,9 @@ export class Timeline {
   makeFrame(palette) {
     const { model } = this;
     const { layout, selected } = model;
-    const current = this.hasFocus ? model.current : null;
-    return { ...model.view, compiles: this.lanes.compiles, hasLinks: hasCells(this.node), palette, layout, scroll: this.scroller.scrollTop, selected, current };
+    const hit = this.pointer && !this.input.gesture ? model.hitAt(this.pointer, this.scroller.scrollTop) : null;
+    const current = hit?.bar ?? (this.hasFocus ? model.current : null);
+    return { ...model.view, compiles: this.lanes.compiles, hasLinks: hasCells(this.node), title: model.store.meta.title ?? null, palette, layout, scroll: this.scroller.scrollTop, selected, current };
   }
 
   /**
