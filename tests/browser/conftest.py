@@ -49,6 +49,7 @@ BEGIN_NS = 1_795_000_000_000_000_000
 SECOND = 1_000_000_000
 
 #: A page that hosts the widget as anywidget does: the module from a blob address, a model with get, on and send.
+#: `host.asked` has what the page asks by itself when it begins, some of it only after seconds without news.
 #: `window.paintedAfter`: how many ms it took from its rendering to a frame that shows it.
 HOST = """async ([source, style, traits]) => {
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
@@ -59,7 +60,7 @@ HOST = """async ([source, style, traits]) => {
   const model = {
     get: (name) => traits[name],
     on: (name, handler) => (handlers[name] ??= []).push(handler),
-    send: (message) => (message.action === "ask" ? window.host.asked : window.host.sent).push(message),
+    send: (message) => (message.action === "ask" || "seq" in message ? window.host.asked : window.host.sent).push(message),
   };
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const made = (await import(address)).default;
