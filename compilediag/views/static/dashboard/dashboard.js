@@ -235,7 +235,7 @@ export class Dashboard extends Page {
       this.paintFiltered();
     };
     draw(this.view, html`
-      <${Header} store=${store} recompiles=${this.compiles} size=${size} commands=${commands} onFlight=${fly}
+      <${Header} store=${store} compiles=${this.compiles} size=${size} commands=${commands} onFlight=${fly}
         onSize=${() => this.setFull(!isFull)}>
         <${SearchBox} query=${query} hits=${this.hits} onQuery=${search} />
       <//>

@@ -6,7 +6,7 @@ import { html, useTicks } from "../core/view.js";
 import { PHASE_KINDS, phaseKind, phaseLabel } from "../timeline/phases.js";
 
 /** @typedef {"line" | "compact" | "full"} Size how much of the page is shown */
-/** @typedef {{store: Store, recompiles: Compiles, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
+/** @typedef {{store: Store, compiles: Compiles, size: Size, onFlight: (flight: RunningCompile) => void}} NowProps */
 
 const TICK_MS = 250;
 const QUIET_TICK_MS = 1000;
@@ -28,12 +28,12 @@ function findState(store) {
 }
 
 /** @param {NowProps & {children: any, commands: Command[], onSize: () => void}} props */
-export function Header({ store, recompiles, size, onFlight, onSize, commands, children }) {
+export function Header({ store, compiles, size, onFlight, onSize, commands, children }) {
   const { paused, isFrozen, meta } = store;
   const isFull = size === "full";
   const label = isFull ? "Compact" : "Show everything";
   return html`<div class="cdiag-top">
-    <${Now} store=${store} recompiles=${recompiles} size=${size} onFlight=${onFlight} />
+    <${Now} store=${store} compiles=${compiles} size=${size} onFlight=${onFlight} />
     ${meta.redacted && html`<span class="cdiag-badge">redacted</span>`} ${isFull && children}
     ${(store.isLive() || paused) && html`
       <button type="button" class="cdiag-button cdiag-pause" aria-pressed=${String(paused)} onClick=${() => store.setPaused(!paused)}>
@@ -51,12 +51,12 @@ export function Header({ store, recompiles, size, onFlight, onSize, commands, ch
  * What happens now; its clock runs in the browser, and stands while the display is paused.
  * @param {NowProps} props
  */
-function Now({ store, recompiles, size, onFlight }) {
+function Now({ store, compiles, size, onFlight }) {
   const state = findState(store);
   const isFlying = state === "watching" && store.now.length > 0;
   useTicks(store.paused ? 0 : isFlying ? TICK_MS : QUIET_TICK_MS);
   return html`<div class="cdiag-now" data-state=${state}>
-    ${isFlying ? html`<${Flight} store=${store} recompiles=${recompiles} onFlight=${onFlight} />` : html`
+    ${isFlying ? html`<${Flight} store=${store} compiles=${compiles} onFlight=${onFlight} />` : html`
       <${Dot} state=${state} isQuiet=${size === "line"} />
       <span class="cdiag-now-what" role="status">${describeState(state, store, size)}</span>`}
   </div>`;
@@ -124,11 +124,11 @@ function LastEnd({ store }) {
 
 /**
  * What has compiled longest, and a list of what else compiles.
- * @param {{store: Store, recompiles: Compiles, onFlight: (flight: RunningCompile) => void}} props
+ * @param {{store: Store, compiles: Compiles, onFlight: (flight: RunningCompile) => void}} props
  */
-function Flight({ store, recompiles, onFlight }) {
+function Flight({ store, compiles, onFlight }) {
   const [flight, ...others] = [...store.now].sort((a, b) => a.started_ms - b.started_ms);
-  const change = recompiles.describe(flight.compile_key);
+  const change = compiles.describe(flight.compile_key);
   const elapsed = secondsOf(flight, store);
   const before = flight.before_s ?? 0;
   const commands = others.map((other) => {
