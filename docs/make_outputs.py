@@ -74,13 +74,12 @@ def find_outputs(page: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 def run(commands: str, folder: Path) -> str:
     """What commands print, the standard error included."""
-    paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     environment = {
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         **os.environ,
         "COMPILEDIAG_HISTORY": str(folder / "history.sqlite"),
         "XDG_STATE_HOME": str(folder / "state"),
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(ROOT), *paths])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.run(["bash", "-c", SHELL + commands], cwd=folder, env=environment, text=True, **streams).stdout

@@ -25,7 +25,7 @@ GENERATED = {
 
 
 @pytest.mark.parametrize("page", GENERATED)
-def test_a_page_is_what_its_generator_writes(python, forked_commands, page):
+def test_a_page_is_what_its_generator_writes(python, page):
     generator, *arguments = GENERATED[page]
     done = python(DOCS / generator, *arguments, cwd=ROOT)
     assert done.stdout == (ROOT / page).read_text(), "run make docs: " + done.stderr
