@@ -60,7 +60,7 @@ HOST = """async ([source, style, traits]) => {
   const model = {
     get: (name) => traits[name],
     on: (name, handler) => (handlers[name] ??= []).push(handler),
-    send: (message) => (message.action === "ask" || "seq" in message ? window.host.asked : window.host.sent).push(message),
+    send: (message) => window.host[message.action === "ask" || "seq" in message ? "asked" : "sent"].push(message),
   };
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const made = (await import(address)).default;
