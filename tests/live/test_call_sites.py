@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import compilediag
+from compilediag.diagnosis import Evidence
 from compilediag.diagnosis.causes.call_sites import CallSites
 from compilediag.errors import CompilediagError
 from compilediag.events import Compile
@@ -233,7 +234,7 @@ class Recorded:
                 program(step_of(program.__name__))
             self.run_modules()
             self.run_breaks()
-        self.sites = CallSites(self.session.data)
+        self.sites = CallSites(Evidence.of(self.session.data))
         self.keys = {}
         for row in self.session.data.rows(Compile):
             self.keys.setdefault(row.function, row.compile_key)
