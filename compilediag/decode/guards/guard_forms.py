@@ -257,8 +257,8 @@ def _read_call(expression: Expression, call: ast.Call, negated: bool) -> Check |
             return Check("alias", names, f"overlapping storage: {overlapping or 'none'}", None, paths)
         case "___dict_contains", [key, ast.Attribute(value, "__dict__")] if owner := expression.read_path(value):
             # The value of `owner.__dict__` is not read: the object is what the name says.
-            is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
-            name = ast.literal_eval(key) if is_text else expression.get_text(key)
+            name = key.value if isinstance(key, ast.Constant) else None
+            name = name if isinstance(name, str) else expression.get_text(key)
             return Check("hasattr", owner.then("attr", name).text, *found, (owner,))
         case "___dict_contains", [key, value] if owner := expression.read_path(value):
             return Check("dict_keys", f"{owner.text}[{expression.spell(key)}]", *found, (owner,))
