@@ -104,8 +104,7 @@ def read_events_of(store: Store, kind: type[E], pool: Pool, after: int = 0) -> l
 def read_table(store: Store, table: str) -> pd.DataFrame:
     """The whole table; of sources, the last state of each."""
     spec = frame_columns(table)
-    values = read_columns(store, _join(table), "t.event_id", [_stored_column(name) for name in spec])
-    frame = _make_frame(spec, values)
+    frame = _read_frame(store, spec, _join(table), "t.event_id", [_stored_column(name) for name in spec])
     if table != SourceStatus.table:
         return frame
     last = frame.groupby(["rank", "pid", "name"], sort=False, dropna=False).tail(1)
@@ -115,7 +114,15 @@ def read_table(store: Store, table: str) -> pd.DataFrame:
 def read_events(store: Store) -> pd.DataFrame:
     """The list of all events of all kinds."""
     expressions = ["time_ns" if name == "time" else name for name in EVENT_COLUMNS]
-    return _make_frame(EVENT_COLUMNS, read_columns(store, "events", "id", expressions))
+    return _read_frame(store, EVENT_COLUMNS, "events", "id", expressions)
+
+
+def _read_frame(
+    store: Store, spec: dict[str, ColumnSpec], source: str, order: str, expressions: Sequence[str]
+) -> pd.DataFrame:
+    # A file can be made to have no end. Then this takes too long, which is an error; a part of it would be none.
+    unless_damaged(lambda: store.connection.execute(f"SELECT count(*) FROM {source}").fetchone(), None)
+    return _make_frame(spec, read_columns(store, source, order, expressions))
 
 
 def add_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:

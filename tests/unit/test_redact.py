@@ -161,7 +161,7 @@ def test_a_redacted_plan_has_the_same_steps_without_values_code_and_paths(tmp_pa
     rows = sizes("16", "24", "32", tensor="self.table['SECRET']", **place)
     tried = {"recompiles_before": 2, "recompiles_after": 0, "holds": True, "note": "SECRET", "code": "SECRET"}
     session, recorder, _ = recording(tmp_path, *rows)
-    recorder._store.set_meta(**{**META, "tried": tried})
+    recorder._writer.store.set_meta(**{**META, "tried": tried})
     plan, whole = (page_of(session, redact=redact)["plan"] for redact in (True, False))
     recorder.close()
     assert "SECRET" in json.dumps(whole) and whole["steps"][0]["values"] == ["16", "24", "32"]
@@ -284,7 +284,7 @@ def test_neither_title_nor_texts_nor_running_files_are_given(tmp_path):
             return {"function": "forward", "file": "/SECRET/model.py", "line": 3, "phases": [], "started_ns": 1}
 
     session, recorder, _ = recording(tmp_path)
-    recorder._store.set_meta(**{**META, "title": "SECRET.py"})
+    recorder._writer.store.set_meta(**{**META, "title": "SECRET.py"})
     recorder.progress[1] = Running()
     snapshot = page_of(session, redact=True)
     recorder.close()
