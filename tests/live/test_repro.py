@@ -1,5 +1,6 @@
 """At the second call of a script for an issue, the guard of the recompile fails again."""
 
+import zlib
 from collections import Counter
 
 import pytest
@@ -12,10 +13,15 @@ from tests.unit.session_builder import saved
 from tests.unit.tables_builder import recompile
 
 WORKER = "tests.advice.worker"
-#: Every one of these programs; with 1, all of them.
+#: About one of so many programs; with 1, all of them.
 EVERY = 8
 #: What was reproduced of these programs.
-REPRODUCED = 23
+REPRODUCED = 30
+
+
+def is_chosen(name):
+    """True for the same programs also when others are added."""
+    return zlib.crc32(name.encode()) % EVERY == 0
 
 
 @pytest.fixture
@@ -27,7 +33,7 @@ def worker():
 
 
 def test_the_same_guard_fails(worker, tmp_path):
-    programs = [program for program in load_programs() if program.worker == WORKER][::EVERY]
+    programs = [program for program in load_programs() if program.worker == WORKER and is_chosen(program.name)]
     counts, wrong = Counter(), []
     for program in programs:
         rows = {
