@@ -120,8 +120,9 @@ def read_events(store: Store) -> pd.DataFrame:
 def _read_frame(
     store: Store, spec: dict[str, ColumnSpec], source: str, order: str, expressions: Sequence[str]
 ) -> pd.DataFrame:
-    # A file can be made to have no end. Then this takes too long, which is an error; a part of it would be none.
-    unless_damaged(lambda: store.connection.execute(f"SELECT count(*) FROM {source}").fetchone(), None)
+    # A file can be made to have no end. Then this takes too long, which is an error; a part of it would be none. A
+    # plain `count(*)` is one step of SQLite, which can't be ended.
+    unless_damaged(lambda: store.connection.execute(f"SELECT count({order}) FROM {source}").fetchone(), None)
     return _make_frame(spec, read_columns(store, source, order, expressions))
 
 
