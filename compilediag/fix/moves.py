@@ -262,12 +262,12 @@ def _print_texts(program: Program, lines: Container[tuple[str | None, int | None
             parts: list[ast.expr] = []
             for value in call.args:
                 parts += [ast.Constant(" ")] if parts else []
-                parts.append(value if isinstance(value, ast.Constant) else ast.FormattedValue(value, conversion=-1))
-            constants = [ast.Constant(str(part.value)) if isinstance(part, ast.Constant) else part for part in parts]
-            new = f"print({ast.unparse(ast.JoinedStr(constants))})"
-            yield change_file(
-                "code", f"one text, {format_place(file.name, call.lineno)}", file, file.replace(call, new)
-            )
+                if isinstance(value, ast.Constant):
+                    parts.append(ast.Constant(str(value.value)))
+                else:
+                    parts.append(ast.FormattedValue(value, conversion=-1))
+            title, new = f"one text, {format_place(file.name, call.lineno)}", ast.unparse(ast.JoinedStr(parts))
+            yield change_file("code", title, file, file.replace(call, f"print({new})"))
 
 
 _REGISTERS = tuple(

@@ -196,8 +196,9 @@ def format_attempt(result: FixResult, attempt: Attempt | None) -> str:
     outcome = state.objection or f"recompiles {attempt.before} -> {state.run.recompiles}"
     if state.objection is None and state.run.graph_breaks:
         outcome += f", graph breaks {state.run.graph_breaks}"
-    if result.before is not None and state.run.recompiles < attempt.before:
-        outcome += f", compiles {state.run.compiles}" if state.run.compiles >= result.before.run.compiles else ""
+    before = result.before
+    if before is not None and state.run.recompiles < attempt.before and state.run.compiles >= before.run.compiles:
+        outcome += f", compiles {state.run.compiles}"
     kept = "kept" if attempt.is_kept else "needed" if attempt.title.startswith("without ") else "not kept"
     return f"[{attempt.number}] {attempt.title}: {outcome}; {'rejected' if state.objection else kept}"
 

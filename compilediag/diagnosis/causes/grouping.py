@@ -293,8 +293,10 @@ def _get_flow_key(cause: Cause) -> tuple[object, ...] | None:
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
     """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
     passed, site = cause.user.value, origin.call_site
-    if passed is None or origin.user.value == passed:
-        return passed is not None
+    if passed is None:
+        return False
+    if origin.user.value == passed:
+        return True
     tree = parse_code((site.code if site else None) or "")
     statement = tree.body[0] if tree else None
     assigned = statement.targets if isinstance(statement, ast.Assign) else []

@@ -14,9 +14,10 @@ const TICK_MS = 1000;
  */
 export function TimeSplit({ store, plan }) {
   const isLive = store.isLive();
-  useTicks(isLive && !store.paused ? TICK_MS : 0);
   const found = listParts(plan).filter(({ seconds }) => seconds > 0);
-  const parts = found.length < 2 && isLive && !plan.recompiles ? [measureNeeded(store)] : found;
+  const isCounting = found.length < 2 && isLive && !plan.recompiles;
+  useTicks(isCounting && !store.paused ? TICK_MS : 0);
+  const parts = isCounting ? [measureNeeded(store)] : found;
   if (parts.length < 2 && !isLive) return null;
   const label = parts.map((part) => `${part.label} ${formatSeconds(part.seconds)}`).join(", ");
   return html`<div class=${parts.length && parts[0].seconds ? "cdiag-split" : "cdiag-split is-empty"}>
