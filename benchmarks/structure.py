@@ -17,8 +17,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What tests may import beside the facade `compilediag`, and what is in it. Users and plug-ins import these modules
-#: (docs/api.md, docs/plugins.md): a test that uses them breaks only where users' code would too.
-PUBLIC = ("compilediag.events", "compilediag.diagnosis", "compilediag.integrations", "compilediag.errors")
+#: (docs/api.md, docs/plugins.md, docs/monitoring.md): a test that uses them breaks only where users' code would too.
+PUBLIC = (
+    "compilediag.events",
+    "compilediag.diagnosis",
+    "compilediag.errors",
+    "compilediag.integrations",
+    "compilediag.integrations.opentelemetry",
+    "compilediag.integrations.prometheus",
+)
 #: Decorators that register a function: whoever calls it does not name it.
 REGISTERS = {"hook", "hook_before", "line_magic", "cell_magic", "hookimpl", "fixture", "register"}
 #: Runs in the measured checkout: files, functions and depth of what two views call.

@@ -15,6 +15,10 @@ from typing import Any
 
 from compilediag import sources
 from compilediag.decode.cache_keys import read_keys
+from compilediag.decode.call_stacks import OwnCode
+from compilediag.diagnosis.source_edits import EditError, apply_edits, has_argument, insert_before, replace_argument
+from compilediag.events.words import GUARD_KIND_MEANINGS, PHASE_KINDS, PHASES, find_phase_kind, format_phase
+from compilediag.logs import dask
 from compilediag.recording import active_recording
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
@@ -26,10 +30,16 @@ from compilediag.storage.store import Store
 from compilediag.views import esm
 from compilediag.views.model import ViewModel, dumps
 from compilediag.views.patches import QUIET_S, Pump, split_patch
+from compilediag.views.report import render_report
 
 __all__ = [
+    "GUARD_KIND_MEANINGS",
+    "PHASES",
+    "PHASE_KINDS",
     "QUIET_S",
+    "EditError",
     "NothingToWatch",
+    "OwnCode",
     "Pump",
     "RecordedData",
     "Recorder",
@@ -39,13 +49,19 @@ __all__ = [
     "ViewModel",
     "WriterStatus",
     "answer_export",
+    "apply_edits",
     "attach",
+    "dask",
     "end_recordings",
     "error_listeners",
     "esm",
+    "find_phase_kind",
     "find_recorder",
     "find_source",
+    "format_phase",
     "format_status",
+    "has_argument",
+    "insert_before",
     "keep",
     "list_commands",
     "list_hooks",
@@ -63,6 +79,8 @@ __all__ = [
     "read_page_data",
     "read_rank",
     "recorder_module",
+    "render_report",
+    "replace_argument",
     "session_writer",
     "split_patch",
     "to_page_json",

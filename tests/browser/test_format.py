@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from compilediag.events.words import PHASES, find_phase_kind, format_phase
 from tests.browser.conftest import run_modules
+from tests.inside import PHASES, find_phase_kind, format_phase
 
 CASES = json.loads((Path(__file__).parents[1] / "format_cases.json").read_text())
 #: Formats the cases of each kind with the module's own function.

@@ -3,7 +3,6 @@
 import pytest
 from playwright.sync_api import expect
 
-from compilediag.views.report import render_report
 from tests.browser.conftest import expect_value, host_widget, open_tab
 from tests.browser.plan_builder import (
     make_cost,
@@ -19,6 +18,7 @@ from tests.browser.plan_builder import (
 )
 from tests.browser.test_accessibility import find_violations
 from tests.browser.test_page import HOSTILE, SPILLS, expect_contrast
+from tests.inside import render_report
 
 #: What is wider than its place in the plan; a diff and a table scroll, and the line of a step is cut.
 FITS = """() => [...document.querySelectorAll(".cdiag-plan, .cdiag-plan *")]

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.events import GUARD_KINDS, SymbolicShape
-from compilediag.events.words import GUARD_KIND_MEANINGS
 from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
+from tests.inside import GUARD_KIND_MEANINGS
 
 LONG = "a_function_with_a_name_that_is_much_longer_than_any_column_of_a_table_could_ever_be_in_a_notebook"
 #: Parts of the page in which something is cut off at the right and cannot be scrolled to.

@@ -7,9 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.errors import CompilediagError
-from compilediag.views.report import render_report
 from tests.browser.conftest import expect_totals, expect_value, open_tab
-from tests.inside import read_page, read_page_data
+from tests.inside import read_page, read_page_data, render_report
 
 #: The stretch that the timeline shows, as it is remembered, in s since the first compile.
 ZOOM = """() => {

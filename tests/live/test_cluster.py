@@ -5,7 +5,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.logs import dask
+from tests.inside import dask
 from tests.unit.log_builder import compile_, golden
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")

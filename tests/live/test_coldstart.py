@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
-from compilediag.cli import main
 from compilediag.errors import CompilediagError
 from tests import inside
 
@@ -186,7 +185,7 @@ def test_factors_of_vllms_caches_are_compared(tmp_path, capsys):
     )
     found = cd.coldstart(good, bad)
     assert found.found.environment == expected and found.seconds == (None, None) and found.causes == ()
-    assert main(["coldstart", str(good), str(bad)]) == 0
+    assert inside.main(["coldstart", str(good), str(bad)]) == 0
     printed = capsys.readouterr().out
     assert "3 factors of vLLM's caches differ" in printed and all(text in printed for text in expected)
     assert cd.coldstart(good, good).found.environment == ()

@@ -7,7 +7,7 @@ import sys
 import jsonschema
 import pytest
 
-from compilediag.json_document import find_schema_file
+from tests.loading import read_schema
 
 SCRIPT = """import subprocess, sys
 import torch
@@ -35,6 +35,6 @@ def test_the_output_is_one_document(schema, arguments, code, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     values = json.loads(done.stdout)
     assert (values["schema"], done.returncode) == (f"compilediag.{schema}", code), done.stderr
-    jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
+    jsonschema.validate(values, read_schema(values["schema"]))
     captured = 2 if schema in ("findings/1", "check/1") else 0
     assert done.stderr.splitlines().count("printed") == captured

@@ -10,9 +10,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from compilediag.errors import CompilediagError
-from compilediag.json_document import find_schema_file
 from compilediag.views.queries import QUERIES, run_query
 from tests.inside import keep
+from tests.loading import read_schema
 from tests.unit.log_builder import GOLDEN
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, sizes
@@ -70,7 +70,7 @@ def test_an_assistant_reads_a_session(folder):
     shown = [row["fingerprint"] for row in findings["findings"]]
     assert overview["verdict"] == "costs" and names[: len(shown)] == shown != names and len(answers[1][0]) <= 3000
     for values in (findings, diff, count, *map(read, answers[6:])):
-        jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
+        jsonschema.validate(values, read_schema(values["schema"]))
     assert count["rows"] == [[11]] and "recompiles" in tables and "torch.compile" in answers[5][0]
     assert len(QUERIES) == 12
     _, (explained,) = ask([("explain", {"fingerprint": names[0]})], GOLDEN)

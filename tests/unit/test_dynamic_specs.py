@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.decode.call_stacks import OwnCode
 from compilediag.diagnosis.plan.specs import Slot, SpecEvidence, write_spec
-from compilediag.diagnosis.source_edits import apply_edits
 from compilediag.events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
+from tests.inside import OwnCode, apply_edits
 
 FILE = "/home/ada/train.py"
 ROWS, COUNT = Slot("L['x']", 0), Slot("L['n']")

@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis.change import CallSite
-from compilediag.diagnosis.source_edits import has_argument, insert_before, replace_argument
+from tests.inside import has_argument, insert_before, replace_argument
 
 TENSOR = "torch.tensor({0})"
 

@@ -10,8 +10,8 @@ import compilediag as cd
 from compilediag.diagnosis.rules.cudagraphs import make_functions_frame
 from compilediag.errors import CompilediagError
 from compilediag.events import Phase, TracedFunction
-from compilediag.events.words import PHASES
 from compilediag.views.figures import ACTIONS, FIGURES, GRAPH_CALLS, KINDS, OUTCOMES, find_axis_end
+from tests.inside import PHASES
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
 

@@ -8,14 +8,14 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.json_document import find_schema_file
 from tests.inside import main
+from tests.loading import read_schema
 
 from .log_builder import GOLDEN
 from .session_builder import SECOND, saved, stored
 from .tables_builder import compiled, graph_break, sizes, source
 
-SCHEMA = json.loads(find_schema_file("compilediag.findings/1").read_text())
+SCHEMA = read_schema("compilediag.findings/1")
 #: A session that recorded all that a clean bill needs, and ended by itself.
 WHOLE = [source(name, "active") for name in ("compiles", "recompiles", "graph_breaks")]
 ENDED = {"stopped_ns": 9 * SECOND, "device": "cpu"}

@@ -5,8 +5,8 @@ import json
 import jsonschema
 import pytest
 
-from compilediag.json_document import find_schema_file
 from tests.inside import keep, list_commands, main
+from tests.loading import read_schema
 
 from .log_builder import GOLDEN
 from .session_builder import saved
@@ -52,7 +52,7 @@ def test_a_document_fits_its_budget(command, folder, capsys):
         main([*arguments, *options])
         text = capsys.readouterr().out
         values = json.loads(text)
-        jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
+        jsonschema.validate(values, read_schema(values["schema"]))
         return text, values
 
     text, whole = read()
@@ -76,4 +76,4 @@ def test_the_output_is_one_document(command, github, folder, capsys, monkeypatch
     code = main([*arguments, "--json"])
     values = json.loads(capsys.readouterr().out)
     assert values["schema"] == f"compilediag.{schema}" and code == int("fails" in command)
-    jsonschema.validate(values, json.loads(find_schema_file(values["schema"]).read_text()))
+    jsonschema.validate(values, read_schema(values["schema"]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.call_stacks import OwnCode
+from tests.inside import OwnCode
 
 OWN = [
     "/home/ada/train.py",

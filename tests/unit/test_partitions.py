@@ -9,8 +9,8 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs import dask
 from compilediag.logs.log_files import find_logs
+from tests.inside import dask
 
 from .log_builder import compile_, golden
 

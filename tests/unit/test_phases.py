@@ -9,7 +9,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.events import Phase
-from compilediag.events.words import PHASE_KINDS, find_phase_kind
+from tests.inside import PHASE_KINDS, find_phase_kind
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = [

@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from compilediag.diagnosis import Edit
-from compilediag.diagnosis.source_edits import EditError, apply_edits
+from tests.inside import EditError, apply_edits
 
 MARK = "torch._dynamo.mark_dynamic(x, 0)"
 IMPORT = "import torch\n"
