@@ -79,7 +79,7 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	$(PY) docs/make_outputs.py --write README.md $$(grep -lx '```text' docs/*.md)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and the README's capture; needs Chromium, takes minutes
+gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and those of JupyterLab; needs Chromium, takes minutes
 	$(PY) -m tests.browser.gallery
 	$(PY) docs/make_capture.py
 
