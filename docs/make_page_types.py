@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from compilediag.diagnosis.plan.plan import Outcome
 from compilediag.events import BY_TABLE
-from compilediag.storage.tables import table_columns
+from compilediag.storage.data import table_columns
 from compilediag.views import page_types
 from compilediag.views.page_rows import COLUMNS, MADE_OF
 

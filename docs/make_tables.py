@@ -3,7 +3,7 @@
 from compilediag import events
 from compilediag.diagnosis import incidents
 from compilediag.diagnosis.rules import break_even
-from compilediag.storage import tables
+from compilediag.storage import data
 
 INTRODUCTION = """# Tables
 
@@ -18,10 +18,10 @@ has `compile_id`, and behind them the others of these columns:
 
 def main() -> None:
     print(INTRODUCTION)
-    print(rows(tables.COMMON_COLUMNS))
-    section("events", "every event of every kind", tables.EVENT_COLUMNS)
+    print(rows(data.COMMON_COLUMNS))
+    section("events", "every event of every kind", data.EVENT_COLUMNS)
     for name, kind in events.BY_TABLE.items():
-        own = {column: spec for column, spec in tables.frame_columns(name).items() if column in events.columns(kind)}
+        own = {column: spec for column, spec in data.frame_columns(name).items() if column in events.columns(kind)}
         section(name, f"kind `{kind.kind}`", own)
     print(f"\n## `break_even()`: one row per compiled entry, from `compiles` and `calls`\n\n{rows(break_even.COLUMNS)}")
     print(f"\n## `incidents`: what compiled after the warm-up, from the other tables\n\n{rows(incidents.COLUMNS)}")

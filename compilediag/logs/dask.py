@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
+from ..storage.data import find_last_id
 from ..storage.rows import list_columns
 from ..storage.store import Store
-from ..storage.tables import find_last_id
 from ..system.files import open_private, write_file
 from ..version import __version__
 from .log_decoder import ReadTally

@@ -21,11 +21,10 @@ from typing import Any
 
 from ..errors import CompilediagError, NotASession
 from ..events import SourceStatus
-from ..storage.data import SessionData
+from ..storage.data import SessionData, find_last_id
 from ..storage.merging import CopiedPart, add_part
 from ..storage.session_files import remove_temporary, temporary_file
 from ..storage.store import States, Store
-from ..storage.tables import find_last_id
 from ..system.program import identify_process, is_of_this_machine, is_recorded_elsewhere, is_this_process
 from ..version import __version__
 from .log_session import MARKS

@@ -17,10 +17,10 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..events import RankMember
+from ..storage.data import find_last_id
 from ..storage.merging import add_part
 from ..storage.session_files import SESSION_FILE, remove, temporary_file
 from ..storage.store import Store
-from ..storage.tables import find_last_id
 from ..system.files import check_output, make_absolute
 from ..system.program import BOOT, identify_process
 from ..version import __version__

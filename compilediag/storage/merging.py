@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from .guarded_connection import measure
+from .accepted import measure
 from .rows import list_columns
 from .store import Store, insert_facts
 

@@ -20,11 +20,10 @@ from ..errors import CompilediagError
 from ..events import SourceStatus
 from ..system import own_log
 from ..system.interrupts import ignore, pass_on
-from .data import SessionData
+from .data import SessionData, find_last_id, read_rows
 from .rows import insert_rows
 from .session_writer import BUSY, Batch, Unwritten, append_batch, mark_lost
 from .store import Store
-from .tables import find_last_id, read_rows
 
 #: Writes what was recorded so far; its argument is that of `SessionData.flush`. If the file is lost, it returns what
 #: the file lacks.

@@ -22,8 +22,7 @@ from ..events import KINDS, SCHEMA_VERSION, Event
 from ..system import own_log
 from ..system.interrupts import finish, ignore, pass_on
 from ..system.program import is_recorded_elsewhere
-from .cells import is_process_id, read_facts, read_state
-from .guarded_connection import (
+from .accepted import (
     STATEMENTS,
     GuardedConnection,
     Tables,
@@ -32,7 +31,10 @@ from .guarded_connection import (
     check_version,
     connect,
     forbid_schema_changes,
+    is_process_id,
+    read_facts,
     read_schema,
+    read_state,
 )
 from .rows import Owner, get_owner, insert_events, insert_rows, list_columns
 from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove

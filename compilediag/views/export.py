@@ -47,8 +47,7 @@ from ..formatting import (
     format_place,
     format_seconds,
 )
-from ..storage.data import SessionData
-from ..storage.tables import table_columns
+from ..storage.data import SessionData, table_columns
 from ..system.files import (
     CSV,
     MARKDOWN,

@@ -29,8 +29,7 @@ from ..events import (
     SourceStatus,
     VllmConfig,
 )
-from ..storage.data import SessionData
-from ..storage.tables import table_columns
+from ..storage.data import SessionData, table_columns
 from .page_types import PageColumn, PageRow
 from .redaction import Redactor
 

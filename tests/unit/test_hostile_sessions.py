@@ -207,7 +207,7 @@ def test_many_artifacts_with_one_text_that_unpacks_to_very_much(base, tmp_path, 
 
 def test_pages_that_refer_to_each_other_end(base, tmp_path, monkeypatch):
     """An inner page that has the same page as each of its children, several levels deep, has more rows than atoms."""
-    monkeypatch.setattr("compilediag.storage.guarded_connection.PATIENCE_S", 0.5)
+    monkeypatch.setattr("compilediag.storage.accepted.PATIENCE_S", 0.5)
     path = tmp_path / "a.cdiag"
     path.write_bytes(base.read_bytes())
     make_endless(path, "events")
