@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from ..diagnosis.causes.call_sites import read_own_code
-from ..diagnosis.causes.cause import Cause, get_value_type
-from ..diagnosis.causes.grouping import find_causes
+from ..diagnosis.causes.cause import Cause, find_causes, get_value_type
 from ..diagnosis.change import Edit, Settings, format_settings, merge_settings
 from ..diagnosis.evidence import Evidence, group_by
 from ..diagnosis.plan import Plan, make_plan

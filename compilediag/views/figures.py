@@ -14,7 +14,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..diagnosis.causes.grouping import find_causes
+from ..diagnosis.causes.cause import find_causes
 from ..diagnosis.evidence import group_by
 from ..diagnosis.rules.autotune import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
 from ..diagnosis.rules.cudagraphs import group_by_function

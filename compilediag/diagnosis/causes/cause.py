@@ -1,23 +1,48 @@
-"""A root cause: the recompiles that one changing value caused, and what they show about it."""
+"""Root causes of recompiles: what changed in the user's program, in whatever frames torch saw it, the recompiles that
+it caused, and what they show about it.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
-from ...decode.calls import find_result_name
 from ...decode.guards.guard_text import find_torch_source
-from ...decode.guards.path import Path, Step, format_expression, list_sources
-from ...events import Recompile
+from ...decode.guards.path import Path, Step, format_expression, format_source, list_sources, name_any_instance
+from ...events import (
+    Compile,
+    DynamicDecision,
+    GraphBreak,
+    GuardFailure,
+    Recompile,
+    RefusedCall,
+    StackFrame,
+    SymbolicShape,
+)
 from ...formatting import format_function, format_place
 from ..change import CallSite
-from ..evidence import Place, find_first, get_ids, get_place, sum_seconds
-from .call_sites import UserNames
-from .value_facts import ValueFacts
+from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept, kept_after, sum_seconds
+from ..recipes import RECIPES
+from ..source_edits import parse_code
+from .call_sites import SizeAt, UserNames, find_call_sites, find_result_name, merge_names
+from .root_changes import (
+    CauseKey,
+    ChangeGraph,
+    GuardChange,
+    draw_graph,
+    get_family,
+    get_kind,
+    get_moment,
+    list_changes,
+    list_closest_failures,
+    list_failures,
+)
+from .value_facts import ValueFacts, find_optional_stacks, index_facts, merge_facts, read_integers
 
 T = TypeVar("T")
 
@@ -30,18 +55,11 @@ _WHOLE = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
 #: torch's mark on the guard of a symbol that Python code needed as a number.
 EVALUATED = "in evaluate_expr"
-
-
-def get_kind(guard_kind: str | None) -> str:
-    """The kind of a guard; "other" where it is not known."""
-    return guard_kind or "other"
-
-
-def get_family(kind: str, source: str) -> str:
-    """The kind under which guards are grouped: a value's guard before and after it became dynamic is one family."""
-    if kind != "symbolic_shape" or len(list_sources(source)) > 1:
-        return kind
-    return "tensor_size" if Path.of(source).is_size else "value"
+#: Guards on the object itself: that two objects look the same does not make them one cause.
+_OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
+_SIZES = ("tensor_size", "symbolic_shape")
+#: What a line has that reads a size itself: a loop, a range, a view.
+_READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|numel|item|int)\b")
 
 
 def get_value_type(value: str) -> str:
@@ -62,11 +80,6 @@ def get_value_type(value: str) -> str:
 def list_unique(values: Iterable[T]) -> tuple[T, ...]:
     """The values, each once, in the order of their first appearance."""
     return tuple(dict.fromkeys(values))
-
-
-def get_moment(row: Recompile) -> tuple[int, int]:
-    """Sorts recompiles by their time."""
-    return row.time_ns, row.event_id or 0
 
 
 @dataclass(frozen=True)
@@ -290,3 +303,328 @@ class Cause:
     def reasons(self) -> tuple[str, ...]:
         """torch's own texts, one for each recompile that has one."""
         return tuple(row.reason for row in self.recompiles if row.reason is not None)
+
+
+# From what changed at each recompile to causes
+
+
+@kept_after(
+    *("meta", Compile, StackFrame, Recompile, GuardFailure, SymbolicShape, GraphBreak, RefusedCall, DynamicDecision),
+    *(find_call_sites, list_changes, draw_graph, find_optional_stacks, index_facts),
+)
+def find_causes(evidence: Evidence) -> list[Cause]:
+    """Find the root causes of all recompiles, in order of first appearance."""
+    causes = [_add_facts(evidence, _make_cause(evidence, group)) for group in _group_changes(evidence)]
+    # A batch size, a mode, a flag or a global that recompiled several functions is one change.
+    alike = [_join(group) for group in group_by(causes, _make_change_key).values()]
+    return leave_needed([_join(group) for group in _group_by_flow(alike)])
+
+
+def _add_facts(evidence: Evidence, cause: Cause) -> Cause:
+    """The cause with what torch found out about its value; without the line that fixed its size, if that line only
+    calculates with several tensors.
+
+    torch makes the sizes of two tensors dynamic one after the other. In between, the one that is dynamic has to equal
+    the one that is not. If both are dynamic, none is fixed.
+    """
+    beside = [source for kind, source in cause.also if kind in _SIZES]
+    facts = index_facts(evidence).find(cause.seen or cause.recompiles, cause.source, beside)
+    need = facts.value_need
+    is_tied = any(kind == "tensor_size" for kind, _ in cause.members.guards)
+    if need is None or not is_tied or not need.code or _READS_SIZE.search(need.code):
+        return replace(cause, facts=facts)
+    return replace(cause, is_still_static=False, facts=replace(facts, value_need=None, exclusions=()))
+
+
+@dataclass
+class _Group:
+    """The changes of one root, by the number of their recompile. `seen` have the values of the root itself.
+
+    `members` are all of them by their source and torch's text: also several at one recompile.
+    """
+
+    key: CauseKey
+    seen: dict[int | None, GuardChange] = field(default_factory=dict)
+    derived: dict[int | None, GuardChange] = field(default_factory=dict)
+    attributed: set[int | None] = field(default_factory=set)
+    members: dict[tuple[str, str | None], GuardChange] = field(default_factory=dict)
+
+    def list_rows(self, is_own: bool, is_derived: bool) -> tuple[Recompile, ...]:
+        """The recompiles that are attributed to the root, or those that are not; of its own values, or of derived."""
+        changes = self.derived if is_derived else self.seen
+        return tuple(change.row for number, change in changes.items() if (number in self.attributed) == is_own)
+
+
+def _group_changes(evidence: Evidence) -> list[_Group]:
+    """The changes of all recompiles by their roots, in order of first appearance."""
+    graph, before = draw_graph(evidence)
+    groups: dict[CauseKey, _Group] = {}
+    attributed: dict[int | None, CauseKey] = {}
+    for changes in list_changes(evidence):
+        for change in changes:
+            _add_change(groups, change, graph)
+        found, number = graph.find_roots(changes[0]), changes[0].event_id
+        # Of the sizes that a product has, the one that recompiled the frames before in the same call.
+        attributed[number] = next((root for root in found if root == attributed.get(before[number])), found[0])
+        groups[attributed[number]].attributed.add(number)
+    return list(groups.values())
+
+
+def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, graph: ChangeGraph) -> None:
+    """Add a change to its roots."""
+    is_equal, number = graph.is_equal(change), change.event_id
+    for root in graph.find_roots(change):
+        group = groups.setdefault(root, _Group(root))
+        group.members.setdefault((change.row.guard_source or "", change.row.reason), change)
+        if is_equal and (change.key == root or number not in group.seen):
+            group.seen[number] = change
+            group.derived.pop(number, None)
+        elif number not in group.seen:
+            group.derived.setdefault(number, change)
+
+
+def _make_cause(evidence: Evidence, group: _Group) -> Cause:
+    source = group.key.source
+    own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
+    derived, is_first = group.list_rows(True, True), bool(group.attributed)
+    rows = own or seen
+    also, members = _find_also_failed(evidence, rows, source), _find_members(group)
+    beside = [failure for row in rows for failure in list_failures(evidence, row)]
+    others = () if not is_first else (*group.list_rows(False, False), *group.list_rows(False, True))
+    decided = _find_dynamic_sizes(evidence)
+    return Cause(
+        recompiles=rows,
+        source=source,
+        also=also,
+        is_still_static=any(_was_made_dynamic(row, decided) for row in rows)
+        or any(_is_specialized(failure, source) for failure in beside),
+        shared=tuple(sorted(others, key=get_moment)),
+        also_named=list_unique((*_find_also_names(also, beside), *members.named)),
+        members=members,
+        user=find_call_sites(evidence).find_names(
+            seen, [change.row for change in group.members.values()], _list_sizes(evidence, rows, group, also)
+        ),
+        derived=derived if is_first else group.list_rows(False, True),
+        seen=seen,
+        is_first=is_first,
+    )
+
+
+def _get_guarded(failure: GuardFailure) -> tuple[str, str]:
+    """Kind and source of a guard that failed."""
+    return get_kind(failure.guard_kind), name_any_instance(failure.guard_source or "")
+
+
+def _find_also_failed(evidence: Evidence, rows: Sequence[Recompile], source: str) -> tuple[tuple[str, str], ...]:
+    """The guards that failed in the same entry at the same recompile, in at least half of the cases."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        guards = {_get_guarded(failure) for failure in list_closest_failures(evidence, row)}
+        counts.update(sorted(guard for guard in guards if guard[1] != source))
+    return tuple(guard for guard, count in counts.most_common(8) if 2 * count >= len(rows))
+
+
+def _find_also_names(also: tuple[tuple[str, str], ...], failures: list[GuardFailure]) -> tuple[str, ...]:
+    """torch's names of the sizes and numbers in `also` that a setting can make dynamic."""
+    varying = (
+        one
+        for one in failures
+        if one.guard_kind in _SIZES or (one.guard_kind == "value" and read_integers(one) is not None)
+    )
+    pairs = list_unique((one.guard_source or "", one.guard) for one in varying if _get_guarded(one) in also)
+    return list_unique(name for pair in pairs if (name := find_torch_source(*pair)) is not None)
+
+
+def _find_members(group: _Group) -> Members:
+    """The other sizes and numbers that are the same change: those of the same call, and torch's names of all."""
+    others = [change for change in group.members.values() if change.numbers is not None and change.key != group.key]
+    beside = (change for change in others if change.key.place == group.key.place)
+    named = (find_torch_source(change.row.guard_source or "", change.row.reason) for change in others)
+    return Members(
+        list_unique((get_kind(change.row.guard_kind), change.key.source) for change in beside),
+        list_unique(name for name in named if name is not None),
+    )
+
+
+def _list_sizes(
+    evidence: Evidence, rows: Sequence[Recompile], group: _Group, also: Sequence[tuple[str, str]]
+) -> Iterator[SizeAt]:
+    """The sizes that changed with a cause, each with its function."""
+    changes = (change for change in group.members.values() if change.numbers is not None and change.is_size)
+    yield from ((change.key.place, change.key.source) for change in changes)
+    for row in rows:
+        guards = map(_get_guarded, list_closest_failures(evidence, row))
+        yield from ((get_place(row), guard[1]) for guard in guards if guard in also and guard[0] in _SIZES)
+
+
+def _is_specialized(failure: GuardFailure, source: str) -> bool:
+    """True if an entry was bound to one value of this source because Python code needed it."""
+    needs_number = EVALUATED in (failure.guard or "") and NUMBER.fullmatch(failure.expected or "")
+    return bool(needs_number) and name_any_instance(failure.guard_source or "") == source
+
+
+@kept
+def _find_dynamic_sizes(evidence: Evidence) -> set[tuple[str, str]]:
+    """The sizes that torch made dynamic by itself: (compile key of the entry, source)."""
+    return {
+        (row.compile_key, f"{format_source(row.source)}.size()[{row.dim}]")
+        for row in evidence.rows(DynamicDecision)
+        if row.compile_key is not None and row.source and (row.dim or "").isdecimal()
+    }
+
+
+def _was_made_dynamic(row: Recompile, decided: set[tuple[str, str]]) -> bool:
+    """True if the closest entry needs one size although torch had made that size dynamic for it."""
+    entry = (row.closest_compile_key or "", row.guard_source or "")
+    return row.guard_kind == "tensor_size" and row.expected not in ZERO_ONE and entry in decided
+
+
+def _make_change_key(cause: Cause) -> tuple[object, ...]:
+    """What is the same for causes that are one: the guarded value, and the values that came, in their order."""
+    if cause.family in MODES:
+        return cause.family, cause.source, cause.values, cause.is_first
+    if cause.family in _OBJECTS or not cause.values:
+        return (id(cause),)
+    own = cause.region, cause.is_still_static, cause.is_first
+    if cause.family == "dict_keys" and cause.path.is_module_attribute and cause.path.steps[-1].kind == "item":
+        # The keys that each of several objects has, one after the other: `self.scales['a']`, `self.scales['b']`.
+        return cause.family, cause.path.parent.text, cause.recompiles[0].function, cause.recompiles[0].file, *own
+    return cause.family, cause.source, cause.values, cause.bounds, *own
+
+
+def _join(causes: list[Cause]) -> Cause:
+    if len(causes) == 1:
+        return causes[0]
+    rows = sorted((row for cause in causes for row in cause.recompiles), key=get_moment)
+    own = {row.event_id for row in rows}
+    shared = {row.event_id: row for cause in causes for row in cause.shared if row.event_id not in own}
+    names = [(cause.kind, cause.source) for cause in causes if cause.source != causes[0].source]
+    return Cause(
+        recompiles=tuple(rows),
+        source=causes[0].source,
+        also=list_unique([*names, *(guard for cause in causes for guard in cause.also)]),
+        is_still_static=causes[0].is_still_static,
+        shared=tuple(shared.values()),
+        also_named=list_unique(name for cause in causes for name in cause.also_named),
+        facts=merge_facts([cause.facts for cause in causes]),
+        derived=tuple(row for cause in causes for row in cause.derived),
+        seen=tuple(sorted((row for cause in causes for row in cause.seen), key=get_moment)),
+        is_first=causes[0].is_first,
+        members=Members(
+            list_unique([*names, *(guard for cause in causes for guard in cause.members.guards)]),
+            list_unique(name for cause in causes for name in cause.members.named),
+        ),
+        user=merge_names([cause.user for cause in causes]),
+    )
+
+
+# What one call of the user's own code gives and a later one gets: `hidden = first(batch)`, then `second(hidden)`
+
+
+def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
+    """The causes, those together that are one size in several calls of the user's function."""
+    groups: list[list[Cause]] = []
+    comparable: dict[tuple[object, ...], list[list[Cause]]] = defaultdict(list)
+    for cause in causes:
+        alike = comparable[_get_flow_key(cause) or (id(cause),)]
+        found = next((group for group in alike if any(_is_passed_on(one, cause) for one in group)), None)
+        if found is None:
+            groups.append([cause])
+            alike.append(groups[-1])
+        else:
+            found.append(cause)
+    return groups
+
+
+def _get_flow_key(cause: Cause) -> tuple[object, ...] | None:
+    """What is the same for sizes of which one can come from the other: the function, and how they changed."""
+    site = cause.call_site
+    if not cause.path.is_size or site is None or cause.user.value is None:
+        return None
+    return site.file, site.function, cause.values, cause.bounds, cause.is_still_static, cause.is_first
+
+
+def _is_passed_on(origin: Cause, cause: Cause) -> bool:
+    """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
+    passed, site = cause.user.value, origin.call_site
+    if passed is None:
+        return False
+    if origin.user.value == passed:
+        return True
+    tree = parse_code((site.code if site else None) or "")
+    statement = tree.body[0] if tree else None
+    assigned = statement.targets if isinstance(statement, ast.Assign) else []
+    nodes = (node for target in assigned for node in ast.walk(target))
+    return any(isinstance(node, ast.Name) and node.id == passed for node in nodes)
+
+
+# Changes that cost nothing, because their calls need a compiled version of their own anyway
+
+
+def leave_needed(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes without those whose recompiles another one needs: evaluation has other batch sizes than training.
+
+    Changing such a cause would save nothing. Its recompiles are then those of the one that needs them.
+    """
+    needed = sorted(filter(is_another_way, causes), key=lambda cause: not cause.is_first)
+    by_owner: dict[int, set[int | None]] = {}
+    left: set[int] = set()
+    for cause in causes:
+        owner = next((one for one in needed if one is not cause and _covers(one, cause, needed)), None)
+        if owner is not None:
+            left.add(id(cause))
+            by_owner.setdefault(id(owner), set()).update(row.event_id for row in cause.caused if cause.is_first)
+    return [_take(cause, by_owner.get(id(cause), set())) for cause in causes if id(cause) not in left]
+
+
+def is_another_way(cause: Cause) -> bool:
+    """True for another way to call a function, which has a compiled version of its own whatever else changes: with and
+    without gradients, training and evaluation, a flag, a value that is None at some calls, a container that is empty
+    at the first one.
+    """
+    files = [row.file for row in cause.recompiles]
+    if any(recipe.removes_expected and recipe.is_about(cause.source, files) for recipe in RECIPES):
+        return False
+    types = {get_value_type(value) for value in cause.values}
+    match cause.kind:
+        case "global_state":
+            # The gradient mode of another thread is a mistake: each thread has its own.
+            return cause.source == "grad_mode" and cause.facts.thread is None
+        case "value":
+            is_handed_over = cause.path.is_stack_value and bool(cause.facts.graph_breaks)
+            return (types == {"bool"} or "none" in types) and not is_handed_over
+        case "type":
+            return "NoneType" in cause.values and not cause.source.endswith("()")  # Not a weak reference.
+        case "length":
+            is_filled = len(cause.values) == 2 and cause.values[0] == "0"
+            return is_filled and not cause.is_optimizer_state
+    return False
+
+
+def _covers(owner: Cause, cause: Cause, needed: Sequence[Cause]) -> bool:
+    """True if all recompiles of `cause` are needed because of `owner`; of two ways to call, that which torch names."""
+    own, others = _list_numbers(owner), _list_numbers(cause)
+    place = next((at for at, one in enumerate(needed) if one is cause), None)
+    if place is None:
+        return others <= own
+    return others == own and any(one is owner for one in needed[:place])
+
+
+def _list_numbers(cause: Cause) -> set[int | None]:
+    return {row.event_id for row in cause.failed}
+
+
+def _take(cause: Cause, numbers: set[int | None]) -> Cause:
+    """The cause with more recompiles as its own, at which its guard failed too."""
+    if not numbers:
+        return cause
+    own = numbers | ({row.event_id for row in cause.caused} if cause.is_first else set())
+    seen = {row.event_id: row for row in cause.seen}
+    failed = {row.event_id: row for row in cause.failed}
+    return replace(
+        cause,
+        recompiles=tuple(row for number, row in seen.items() if number in own),
+        derived=tuple(row for number, row in failed.items() if number in own and number not in seen),
+        shared=tuple(row for number, row in failed.items() if number not in own),
+        is_first=True,
+    )

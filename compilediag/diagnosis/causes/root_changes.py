@@ -21,13 +21,12 @@ from typing import NamedTuple
 from ...decode.bounded_text import cache_short
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.guard_text import find_torch_source, parse_guard
-from ...decode.guards.path import ANY, Path, Step, name_any_instance
+from ...decode.guards.path import ANY, Path, Step, list_sources, name_any_instance
 from ...events import GuardFailure, Recompile, StackFrame
 from ...formatting import format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
-from .cause import get_family, get_kind, get_moment
 from .value_facts import read_integers
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
@@ -36,6 +35,23 @@ _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
 _CONSEQUENCES = ("dispatch_keys", "alias", "other")
 #: Sizes of one tensor whose products are tried.
 _MAX_SIZES = 6
+
+
+def get_kind(guard_kind: str | None) -> str:
+    """The kind of a guard; "other" where it is not known."""
+    return guard_kind or "other"
+
+
+def get_family(kind: str, source: str) -> str:
+    """The kind under which guards are grouped: a value's guard before and after it became dynamic is one family."""
+    if kind != "symbolic_shape" or len(list_sources(source)) > 1:
+        return kind
+    return "tensor_size" if Path.of(source).is_size else "value"
+
+
+def get_moment(row: Recompile) -> tuple[int, int]:
+    """Sorts recompiles by their time."""
+    return row.time_ns, row.event_id or 0
 
 
 class CauseKey(NamedTuple):

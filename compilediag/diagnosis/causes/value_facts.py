@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from ...decode.call_stacks import is_torch_file
-from ...decode.calls import find_compiled_call, get_name
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, StackFrame, SymbolicShape
 from ...formatting import format_function, format_line, format_place, parse_resumed
@@ -23,7 +22,7 @@ from ..change import Edit
 from ..evidence import Evidence, get_place, group_by, kept
 from ..program_file import CompileCall, ProgramFile, find_compile_calls
 from ..source_edits import STATIC_OPTION, STATIC_SETTINGS, EditError, is_static, parse_call, parse_code, undo_static
-from .call_sites import read_own_code
+from .call_sites import find_compiled_call, get_name, read_own_code
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")

@@ -14,8 +14,7 @@ from ...decode.guards.path import format_expression
 from ...events import Compile, Rows
 from ...formatting import format_amount, format_share
 from ..finding import Finding
-from .cause import ZERO_ONE, Cause, get_value_type
-from .grouping import find_causes
+from .cause import ZERO_ONE, Cause, find_causes, get_value_type
 
 #: Longer numbers are not sizes of anything.
 MAX_DIGITS = 19

@@ -11,9 +11,8 @@ from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
 from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
 from ...json_document import to_plain
-from ..causes.cause import ZERO_ONE, Cause, get_moment, get_value_type, list_unique
-from ..causes.grouping import find_causes
-from ..causes.root_changes import list_failures
+from ..causes.cause import ZERO_ONE, Cause, find_causes, get_value_type, list_unique
+from ..causes.root_changes import get_moment, list_failures
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit, merge_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...decode.call_stacks import OwnCode, is_torch_file
-from ...decode.calls import find_compiled_call
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import Path, Step, format_expression, parse_path
 from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from ...formatting import format_names, format_place
-from ..causes.call_sites import read_own_code
+from ..causes.call_sites import find_compiled_call, read_own_code
 from ..causes.cause import Cause
 from ..causes.value_facts import INTEGER, find_optional_stacks, find_uses, read_integers
 from ..change import CodeChange, Edit

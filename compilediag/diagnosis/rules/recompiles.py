@@ -15,8 +15,7 @@ from ...events import Compile, Recompile
 from ...formatting import format_amount, format_line, format_lost, format_names, format_place, format_times
 from ...system import plugins
 from ..causes.call_sites import find_call_fields, make_call_fields
-from ..causes.cause import MODES, ZERO_ONE, Cause, list_unique
-from ..causes.grouping import find_causes
+from ..causes.cause import MODES, ZERO_ONE, Cause, find_causes, list_unique
 from ..causes.value_facts import index_facts
 from ..change import CodeChange, merge_fixes
 from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
 from ..causes.call_sites import find_call_fields
-from ..causes.cause import Cause
-from ..causes.grouping import find_causes
+from ..causes.cause import Cause, find_causes
 from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
 from ..finding import Finding, get_severity, name_findings
 from ..rule import Advice, Rule, list_changes, report
