@@ -64,7 +64,8 @@ class Evidence:
         return getattr(self._data, fact, None) if isinstance(fact, str) else self._data.rows(fact)
 
     def _read(self, fact: Fact) -> Any:
-        _note_read((fact,))
+        if _reading.facts:
+            _reading.facts[-1].add(fact)
         if fact not in self._facts:
             self._facts[fact] = self._fetch(fact)
         return self._facts[fact]
@@ -75,7 +76,7 @@ class Evidence:
 
     def by_compile(self, kind: type[E]) -> Mapping[str | None, Sequence[E]]:
         """The events of one kind by their compile key, each key in the order of its first event."""
-        rows = self.rows(kind)
+        rows: Sequence[E] = self._read(kind)
         if kind not in self._by_compile:
             self._by_compile[kind] = group_by(rows, lambda row: row.compile_key)
         return self._by_compile[kind]  # type: ignore[no-any-return]
@@ -141,11 +142,6 @@ _NEEDS: dict[Need, tuple[Need, ...]] = {}
 _latest: weakref.WeakKeyDictionary[Rows, Evidence] = weakref.WeakKeyDictionary()
 
 
-def _note_read(facts: Iterable[Fact]) -> None:
-    if _reading.facts:
-        _reading.facts[-1].update(facts)
-
-
 def kept(make: Callable[[Evidence], T]) -> Callable[[Rows], T]:
     """Keep what a function makes of a session, see `Evidence`. What it returns is shared and must not be modified."""
     return kept_after()(make)
@@ -175,7 +171,8 @@ def kept_after(*needs: Need) -> Callable[[Callable[[Evidence], T]], Callable[[Ro
                 finally:
                     facts = _reading.facts.pop()
                 known = evidence._made[make] = _Made(value, frozenset(facts))
-            _note_read(known.facts)
+            if _reading.facts:
+                _reading.facts[-1].update(known.facts)
             return known.value  # type: ignore[no-any-return]
 
         _NEEDS[get] = tuple(steps)

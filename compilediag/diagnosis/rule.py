@@ -194,27 +194,24 @@ def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
             return next((change for change in found if change is not None), None)
 
 
-class _Words(dict[str, str]):
-    """The facts about a cause that a text names; each is computed when it is needed."""
+class _Words:
+    """The facts about a cause that texts name; each is computed when it is needed."""
 
     def __init__(self, rule: Rule, cause: Cause):
-        super().__init__()
-        self._rule, self._cause = rule, cause
-
-    def __missing__(self, key: str) -> str:
-        if key == "name":
-            value = get_name(self._cause, self._rule.it)
-        else:
-            value = (self._rule.words.get(key) or WORDS[key])(self._cause)
-        self[key] = value
-        return value
+        self._cause = cause
+        self._make = {**WORDS, **rule.words, "name": lambda cause: get_name(cause, rule.it)}
+        self._known: dict[str, str] = {}
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
         for text in templates:
-            if all(map(self.__getitem__, _FACT.findall(text))):
+            names = _FACT.findall(text)
+            for name in names:
+                if name not in self._known:
+                    self._known[name] = self._make[name](self._cause)
+            if all(self._known[name] for name in names):
                 break
-        return text.format_map(self).strip()
+        return text.format_map(self._known).strip()
 
 
 def get_name(cause: Cause, fallback: str) -> str:

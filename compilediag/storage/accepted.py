@@ -383,15 +383,17 @@ def _is_plain(value: object) -> bool:
     """True for a value of JSON with finite numbers that is not nested too deeply."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
+        nested: list[Any] = []
         for part in level:
-            if isinstance(part, float) and not math.isfinite(part):
-                return False
-            if isinstance(part, int) and abs(part) >= MAX_JSON_INT:
-                return False
-        nested = [part for part in level if isinstance(part, (list, dict))]
+            if isinstance(part, (list, dict)):
+                nested.append(part)
+            elif isinstance(part, (int, float)):
+                limit = math.inf if isinstance(part, float) else MAX_JSON_INT
+                if not abs(part) < limit:  # nan is not.
+                    return False
         if not nested:
             return True
-        level = [part for one in nested for part in (one.values() if isinstance(one, dict) else one)]
+        level = [*itertools.chain.from_iterable(one.values() if isinstance(one, dict) else one for one in nested)]
     return False
 
 

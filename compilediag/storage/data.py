@@ -35,6 +35,7 @@ from ..events import (
 )
 from ..system.files import check_replaceable
 from ..system.interrupts import pass_on
+from ..system.program import is_recorded_elsewhere
 from .accepted import MAX_INT, MAX_TIME_NS, TIME, Check, find_check, find_range, keep_legible, make_checks, parse_json
 from .rows import OWNER
 from .session_files import SESSION_FILE, create_private
@@ -131,7 +132,7 @@ class SessionData(TableProperties):
     def state(self) -> str:
         """watching while another living process of this machine records the session, else loaded."""
         with self.lock:
-            return "watching" if unless_damaged(self.store.is_recorded_elsewhere, False) else "loaded"
+            return "watching" if is_recorded_elsewhere(unless_damaged(self.store.meta, {})) else "loaded"
 
     def flush(self, statuses: bool = False) -> None:
         """Bring the file up to date before it is read. `statuses`: what the sources have counted too."""

@@ -147,25 +147,32 @@ class CallSites:
     def name(self, compile_key: str | None, source: str) -> NamedValue:
         """What a value of the compiled function is called at its call site; several sources are joined by commas."""
         if compile_key is None:
-            return _fail("the compile is not recorded")
+            return NamedValue(reason="the compile is not recorded")
         stack = self._stacks.find(compile_key)
         if (stack, source) not in self._names:
-            values = [self._name_one(stack, value) for value in list_sources(source)]
-            self._names[stack, source] = _join_values(values)
+            try:
+                self._names[stack, source] = self._follow_all(stack, list_sources(source))
+            except MappingFailed as error:
+                self._names[stack, source] = NamedValue(reason=str(error))
         return self._names[stack, source]
 
-    def _name_one(self, stack: str | None, value: Path) -> NamedValue:
-        """Follow a value from the compiled function, the last level, to the call site, the first one."""
+    def _follow_all(self, stack: str | None, values: Sequence[Path]) -> NamedValue:
+        """Follow values from the compiled function, the last level, to the call site, the first one. MappingFailed if
+        one of them has no name there.
+        """
         path, at = self._get_path(stack)
         if at is None:
-            return _fail("no frame of your own code calls it" if path else "its call stack is not recorded")
-        if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
-            return _fail(f"`{shorten(value.text)}` is not one value")
+            raise MappingFailed("no frame of your own code calls it" if path else "its call stack is not recorded")
         levels = _make_levels(path[at:])
-        try:
-            return _follow(levels, len(levels) - 1, value)
-        except MappingFailed as error:
-            return _fail(str(error))
+        paths: list[Path] = []
+        is_inside = False
+        for value in values:
+            if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
+                raise MappingFailed(f"`{shorten(value.text)}` is not one value")
+            named = _follow(levels, len(levels) - 1, value)
+            paths += named.paths
+            is_inside = is_inside or named.is_inside
+        return NamedValue(tuple(paths), is_inside)
 
     def _get_path(self, stack: str | None) -> tuple[tuple[StackFrame, ...], int | None]:
         """The frames of a stack, outermost first, of which the compiled one is the last, and the call site's place."""
@@ -273,18 +280,6 @@ def read_own_code(evidence: Evidence) -> OwnCode:
     """
     named, libraries = (evidence.meta.get(name) for name in ("my_code", "library_folders"))
     return OwnCode(_list_texts(named), _list_texts(libraries))
-
-
-def _fail(reason: str) -> NamedValue:
-    return NamedValue(reason=reason)
-
-
-def _join_values(values: Sequence[NamedValue]) -> NamedValue:
-    """The names of several values as one; none if one of them has none."""
-    failed = next((value for value in values if not value.paths), None)
-    if failed or len(values) == 1:
-        return failed or values[0]
-    return NamedValue(tuple(path for value in values for path in value.paths), any(value.is_inside for value in values))
 
 
 def _list_texts(value: object) -> list[str]:

@@ -158,7 +158,8 @@ class FactIndex:
 
     def __init__(self, evidence: Evidence):
         shapes = (row for row in evidence.rows(SymbolicShape) if row.action in _USED and row.compile_key and row.source)
-        self._shapes = group_by(shapes, lambda row: row.compile_key)
+        #: By their compile, each with the values that it is about.
+        self._shapes = group_by(((row, _get_sources(row)) for row in shapes), lambda pair: pair[0].compile_key)
         self._optional = find_optional_stacks(evidence)
         compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
         self._keys = group_by(compiles, get_place)
@@ -181,11 +182,11 @@ class FactIndex:
         return ValueFacts(
             value_need=self._find_value_need(rows, source),
             was_dynamic=any(
-                row.action == "created" and source in _get_sources(row).values()
+                row.action == "created" and source in sources.values()
                 for compile in self._list_compiles(rows)
-                for row in self._list_shapes(compile)
+                for row, sources in self._list_shapes(compile)
             ),
-            exclusions=self.find_exclusions(rows, source),
+            exclusions=tuple(need for row in rows if (need := self.find_exclusion(row, source)) is not None),
             has_conditions=self._has_conditions(rows, lambda names: names <= {source}),
             has_tensor_conditions=self._has_conditions(
                 rows, lambda names: {Path.of(one).owner for one in names} <= tensors
@@ -210,17 +211,10 @@ class FactIndex:
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
         )
 
-    def find_exclusions(self, rows: Sequence[Recompile], source: str) -> tuple[ShapeNeed, ...]:
-        """For each of these recompiles: the condition of the new entry that the earlier values do not fulfil.
-
-        Such a recompile stays, whether the value is dynamic from the start or not. A recompile without one is left out.
-        """
-        return tuple(need for row in rows if (need := self._find_exclusion(row, source)) is not None)
-
     def _find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
         """The first line that needed this value as a number, in the entries that these recompiles made."""
-        for row in (shape for recompile in rows for shape in self._list_shapes(recompile)):
-            is_own = {*_get_sources(row).values()} == {source}
+        for row, sources in (shape for recompile in rows for shape in self._list_shapes(recompile)):
+            is_own = {*sources.values()} == {source}
             if is_own and row.action == "specialized" and _NUMBER.fullmatch(row.value or ""):
                 return ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
         return None
@@ -233,11 +227,11 @@ class FactIndex:
         """
         return any(
             row.action == "guarded"
-            and are_meant(set(_get_sources(row).values()))
+            and are_meant(set(sources.values()))
             and (also_optional or row.torch_stack not in self._optional)
-            and not _is_of_two_tensors(row)
+            and not _is_of_two_tensors(row, sources)
             for compile in self._list_compiles(rows)
-            for row in self._list_shapes(compile)
+            for row, sources in self._list_shapes(compile)
         )
 
     def _list_compiles(self, rows: Iterable[Recompile]) -> Iterator[Compile]:
@@ -245,18 +239,20 @@ class FactIndex:
         for place in {get_place(row) for row in rows}:
             yield from self._keys.get(place, ())
 
-    def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
+    def find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
+        """The condition of the new entry that the earlier values do not fulfil. Such a recompile stays, whether the
+        value is dynamic from the start or not.
+        """
         if not INTEGER.fullmatch(recompile.expected or ""):
             return None
         # The sizes and numbers that the closest entry was made for, of those that are symbols in the new one.
-        created = [row for row in self._list_shapes(recompile) if row.action == "created"]
-        known = {name: row.value for row in created for name in _get_sources(row).values()}
+        shapes = self._list_shapes(recompile)
+        known = {name: row.value for row, own in shapes if row.action == "created" for name in own.values()}
         for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
             known[name_any_instance(failure.guard_source or "")] = failure.expected
         before = {name: int(value) for name, value in known.items() if value and INTEGER.fullmatch(value)}
         before[source] = int(recompile.expected or "")
-        for row in self._list_shapes(recompile):
-            sources = _get_sources(row)
+        for row, sources in shapes:
             if row.action != "guarded" or source not in sources.values():
                 continue
             values = {symbol: before[name] for symbol, name in sources.items() if name in before}
@@ -265,8 +261,8 @@ class FactIndex:
                 return ShapeNeed(None, condition, row.user_file, row.user_line, row.user_code)
         return None
 
-    def _list_shapes(self, row: Recompile | Compile) -> Sequence[SymbolicShape]:
-        """The records of symbolic shapes of a compile."""
+    def _list_shapes(self, row: Recompile | Compile) -> Sequence[tuple[SymbolicShape, Mapping[str, str]]]:
+        """The records of symbolic shapes of a compile, each with the values that it is about by their symbols."""
         return self._shapes.get(row.compile_key, ())
 
     def find_thread(self, compile_key: str | None) -> str | None:
@@ -323,9 +319,9 @@ def _get_sources(row: SymbolicShape) -> dict[str, str]:
     return {symbol: name_any_instance(format_source(name)) for symbol, name in named.items()}
 
 
-def _is_of_two_tensors(row: SymbolicShape) -> bool:
+def _is_of_two_tensors(row: SymbolicShape, sources: Mapping[str, str]) -> bool:
     """True if the sizes of two tensors have to be equal: what changes both of them keeps that."""
-    tensors = {Path.of(source).owner for source in _get_sources(row).values()}
+    tensors = {Path.of(source).owner for source in sources.values()}
     return len(tensors) == 2 and _EQUAL.fullmatch((row.expression or "").strip()) is not None
 
 

@@ -22,7 +22,7 @@ from ..rules.coverage import find_gaps
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
 from ..rules.recompiles import advise, find_recompiles, find_side_effects
 from .plan import Outcome, Plan, PlanStep, SearchOutcome, UnresolvedCause, is_outdated, read_stored
-from .specs import DynamicSpec, find_specs
+from .specs import SPEC_SINCE, DynamicSpec, find_specs
 
 #: In place of a cause: nothing saves the recompile.
 _KEPT = -1
@@ -243,7 +243,7 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
     special = _list_special(rows) if cause.path.is_size else ()
     found = {row.event_id: "torch compiles 0 and 1 on their own, even if the value is dynamic" for row in special}
     for row in rows if cause.facts.exclusions else ():
-        for need in facts.find_exclusions([row], cause.source):
+        if (need := facts.find_exclusion(row, cause.source)) is not None:
             condition = format_expression(need.condition or cause.source)
             found[row.event_id] = f"its compiled version is valid only for {condition}"
     return found
@@ -551,7 +551,8 @@ def make_plan(evidence: Evidence) -> Plan:
     blockers = find_blockers(recompiles, candidates)
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
-    specs = find_specs(evidence, [candidate.causes for candidate in chosen])
+    has_specs = bool(chosen) and evidence.torch_version >= SPEC_SINCE
+    specs = find_specs(evidence, [candidate.causes for candidate in chosen]) if has_specs else ()
     steps = tuple(
         replace(step, fingerprints=tuple(one.fingerprint for one in find_recompiles(evidence) if step.resolves(one)))
         for step in _make_steps(evidence, selection, chosen, specs)

@@ -99,11 +99,7 @@ class DynamicSpec:
 
 
 def find_specs(evidence: Evidence, chosen: Sequence[Sequence[Cause]]) -> tuple[DynamicSpec, ...]:
-    """The specifications that can replace steps of a plan, given by the causes that each resolves; none before the
-    version of torch that has them.
-    """
-    if not chosen or evidence.torch_version < SPEC_SINCE:
-        return ()
+    """The specifications that can replace steps of a plan, given by the causes that each resolves."""
     own, found = read_own_code(evidence), []
     for varying in find_spec_evidence(evidence):
         steps = tuple(n for n, causes in enumerate(chosen, 1) if all(_covers(varying, cause) for cause in causes))

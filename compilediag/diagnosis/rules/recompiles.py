@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -49,14 +48,14 @@ def advise(cause: Cause) -> Advice:
     kind = find_kind(cause)
 
     def apply(rule: object) -> Advice | None:
-        """What a rule says; None if it is not about this kind, or does not apply."""
-        if isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause):
-            return apply_rule(rule, cause)
-        return None
+        """What a rule of a plug-in says; None if it is not about this kind, or does not apply."""
+        applies = isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause)
+        return apply_rule(rule, cause) if applies else None
 
-    of_plugins = (plugin.use(apply) for plugin in plugins.list_plugins("rules"))
-    found = itertools.chain(of_plugins, map(apply, GUARD_RULES))
-    advice = find_first(found) or apply_rule(guards_on_objects.OTHER, cause)
+    advice = find_first(plugin.use(apply) for plugin in plugins.list_plugins("rules"))
+    if advice is None:
+        ours = (rule for rule in GUARD_RULES if kind in rule.kinds and rule.when(cause))
+        advice = apply_rule(next(ours, guards_on_objects.OTHER), cause)
     if cause.facts.replaces_aot_eager:
         advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     else:
