@@ -31,6 +31,8 @@ _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 _WRAPPER = re.compile(r"[\\/]torch[\\/]_dynamo[\\/]external_utils\.py$")
 _INT = re.compile(r"-?\d{1,18}")
+#: The name of a cell of IPython.
+_CELL = re.compile(r"Cell In\[(\d{1,9})\]")
 
 
 def format_seconds(value: float | None) -> str:
@@ -168,6 +170,12 @@ def parse_resumed(function: str | None) -> tuple[str, int] | None:
     """The function that Dynamo continues after a graph break, and the line of that break; None for any other name."""
     found = _RESUMED.fullmatch(function or "")
     return (found[1], int(found[2])) if found else None
+
+
+def find_cell_number(file: str) -> int | None:
+    """The number of the cell `Cell In[4]`; None for a file."""
+    found = _CELL.fullmatch(file)
+    return int(found[1]) if found else None
 
 
 def get_basename(path: str) -> str:

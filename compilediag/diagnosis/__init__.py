@@ -51,8 +51,9 @@ def diagnose(data: Rows) -> list[Finding]:
 
     A program that compiled each function once, without graph breaks, has no findings.
     """
-    plugged = name_findings(Evidence.of(data), _call_plugins(data))
-    return sorted([*_find_problems(data), *plugged], key=make_rank_key)
+    evidence = Evidence.of(data)
+    plugged = name_findings(evidence, _call_plugins(data))
+    return sorted([*_find_problems(evidence), *plugged], key=make_rank_key)
 
 
 @kept_after(find_program_file, find_recompiles, list_entries, *RANKED, RankMember)

@@ -8,7 +8,7 @@ import re
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypedDict, TypeGuard, TypeVar
 
 from ..events import KINDS, Compile, Event, Rows, StackFrame
@@ -36,38 +36,36 @@ class Evidence:
     refer to the evidence itself.
     """
 
-    def __init__(self, data: Rows, earlier: Evidence | None = None, changed: Set[Fact] = frozenset()):
+    def __init__(self, data: Rows):
         self._data: Rows = weakref.proxy(data)
         self._facts: dict[Fact, Any] = {}
         self._by_compile: dict[type[Event], Any] = {}
         self._made: dict[Callable[[Evidence], Any], _Made] = {}
-        if earlier is not None:
-            self._facts = {fact: value for fact, value in earlier._facts.copy().items() if fact not in changed}
-            groups = earlier._by_compile.copy().items()
-            self._by_compile = {kind: rows for kind, rows in groups if kind not in changed}
-            made = earlier._made.copy().items()
-            self._made = {make: known for make, known in made if known.facts.isdisjoint(changed)}
 
     @classmethod
     def of(cls, data: Rows) -> Evidence:
         """The evidence of a session as it is now: the same object until something that was read changes."""
         if isinstance(data, Evidence):
             return data
-        known = _latest.get(data)
-        if known is None:
-            known = _latest[data] = cls(data)
-        elif changed := frozenset(fact for fact, old in known._facts.copy().items() if known._fetch(fact) != old):
-            known = _latest[data] = cls(data, known, changed)
-        return known
-
-    def _fetch(self, fact: Fact) -> Any:
-        return getattr(self._data, fact, None) if isinstance(fact, str) else self._data.rows(fact)
+        known, now = _latest.get(data), cls(data)
+        if known is not None:
+            facts = known._facts.copy()
+            changed = {fact for fact, old in facts.items() if now._read(fact) != old}
+            if not changed:
+                return known
+            now._facts |= {fact: old for fact, old in facts.items() if fact not in changed}
+            groups, made = known._by_compile.copy(), known._made.copy()
+            now._by_compile = {kind: rows for kind, rows in groups.items() if kind not in changed}
+            now._made = {make: one for make, one in made.items() if one.facts.isdisjoint(changed)}
+        _latest[data] = now
+        return now
 
     def _read(self, fact: Fact) -> Any:
         if _reading.facts:
             _reading.facts[-1].add(fact)
         if fact not in self._facts:
-            self._facts[fact] = self._fetch(fact)
+            value = getattr(self._data, fact, None) if isinstance(fact, str) else self._data.rows(fact)
+            self._facts[fact] = value
         return self._facts[fact]
 
     def rows(self, kind: type[E]) -> Sequence[E]:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from ..document import Block, Code, CodeBlock, Items, Lines, Para, Place, shorten_items, to_html
 from ..events import Compile
-from ..formatting import format_line, format_names, format_place, get_basename, parse_resumed
+from ..formatting import find_cell_number, format_line, format_names, format_place, get_basename, parse_resumed
 from ..system.program import read_program
-from ..system.source_files import find_cell_number
 from .causes.call_sites import read_own_code
 from .change import CodeChange, Settings
 from .evidence import Evidence, find_first, kept_after

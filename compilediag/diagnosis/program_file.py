@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..formatting import format_place
-from ..system.source_files import find_cell_number
+from ..formatting import find_cell_number, format_place
 from .source_edits import SourceText, Splice
 
 #: The options of `module.compile()`, which nothing else tells from other methods of that name.

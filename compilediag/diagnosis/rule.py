@@ -155,15 +155,12 @@ class Advice:
         return " ".join(filter(None, (self.action, self.explanation)))
 
 
-def apply_rule(rule: Rule, cause: Cause) -> Advice:
-    """What a rule says about a cause that it applies to."""
-    if rule.advise is not None:
-        return rule.advise(rule, cause)
-    return apply_case(rule, next((case for case in rule.cases if case.when(cause)), rule), cause)
-
-
-def apply_case(rule: Rule, case: Case, cause: Cause) -> Advice:
-    """What a rule says about a cause in one of its cases."""
+def apply_rule(rule: Rule, cause: Cause, case: Case | None = None) -> Advice:
+    """What a rule says about a cause that it applies to; `case` is the one that applies, if that is known."""
+    if case is None:
+        if rule.advise is not None:
+            return rule.advise(rule, cause)
+        case = next((case for case in rule.cases if case.when(cause)), rule)
     words = _Words(rule, cause)
     ceiling = case.ceiling or rule.ceiling or get_usual_ceiling
     return Advice(
@@ -199,7 +196,11 @@ class _Words:
 
     def __init__(self, rule: Rule, cause: Cause):
         self._cause = cause
-        self._make = {**WORDS, **rule.words, "name": lambda cause: get_name(cause, rule.it)}
+        self._make: dict[str, Callable[[Cause], str]] = {
+            **WORDS,
+            **rule.words,
+            "name": lambda cause: get_name(cause, rule.it),
+        }
         self._known: dict[str, str] = {}
 
     def fill(self, *templates: str) -> str:

@@ -282,7 +282,7 @@ def measure(path: Path) -> int:
     for name in (path, f"{path}-wal"):
         # A -wal is often missing. What is raised and caught keeps its frames alive if an interrupt comes just then.
         if os.path.exists(name):
-            with ignore(OSError):
+            with contextlib.suppress(FileNotFoundError):
                 size += os.stat(name).st_size
     return size
 
@@ -393,7 +393,9 @@ def _is_plain(value: object) -> bool:
                     return False
         if not nested:
             return True
-        level = [*itertools.chain.from_iterable(one.values() if isinstance(one, dict) else one for one in nested)]
+        level = []
+        for one in nested:
+            level += one.values() if isinstance(one, dict) else one
     return False
 
 

@@ -115,8 +115,6 @@ def open_without_waiting(file: str, flags: int) -> int:
 #: The columns of each kind that hold files of code.
 FILE_COLUMNS = {kind.table: [name for name in columns(kind) if re.fullmatch(r"(?:\w+_)?file", name)] for kind in KINDS}
 E = TypeVar("E", bound=Event)
-#: The name of a cell of IPython.
-_CELL = re.compile(r"Cell In\[(\d{1,9})\]")
 #: The file that marimo compiles a cell as.
 _MARIMO = re.compile(r"[/\\]__marimo__cell_(\w+?)_[^/\\]*\.py$")
 
@@ -178,12 +176,6 @@ def read_typed_cell(number: int) -> list[str] | None:
         return None
     first = next((at for at, line in enumerate(lines) if line.strip()), 0)
     return lines[first:]
-
-
-def find_cell_number(file: str) -> int | None:
-    """The number of the cell `Cell In[4]`; None for a file."""
-    found = _CELL.fullmatch(file)
-    return int(found[1]) if found else None
 
 
 def find_shell() -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
+from ..diagnosis.evidence import Evidence
 from ..diagnosis.finding import locate_finding
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import describe_plan
@@ -84,9 +85,11 @@ class SessionResults:
 def collect_results(data: SessionData) -> SessionResults:
     """The totals, findings and plan of a session."""
     with data.settled():
+        evidence = Evidence.of(data)
+        totals, plan = compute_totals(evidence), make_plan(evidence)
         findings = [finding for finding in diagnose(data) if finding.rule != "not_observed"]
-        gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
-        return SessionResults(compute_totals(data), findings, make_plan(data), gaps, find_gaps(data))
+        gaps = explain_gaps(evidence) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
+        return SessionResults(totals, findings, plan, gaps, find_gaps(evidence))
 
 
 def format_summary(data: SessionData, steps: NextSteps = IN_PYTHON) -> str:

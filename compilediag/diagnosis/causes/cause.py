@@ -13,7 +13,15 @@ from functools import cached_property
 from typing import TypeVar
 
 from ...decode.guards.guard_text import find_torch_source
-from ...decode.guards.path import Path, Step, format_expression, format_source, list_sources, name_any_instance
+from ...decode.guards.path import (
+    Path,
+    Step,
+    format_expression,
+    format_source,
+    list_sources,
+    name_any_instance,
+    parse_path,
+)
 from ...events import (
     Compile,
     DynamicDecision,
@@ -275,8 +283,8 @@ class Cause:
     @cached_property
     def bounds(self) -> tuple[str, ...]:
         """What guards of dynamic shapes needed, in order of appearance, each once."""
-        bounds = (row.expected or "" for row in self.recompiles if row.guard_kind == "symbolic_shape")
-        return list_unique(code for bound in bounds if (code := bound.partition("  # ")[0].strip()))
+        bounds = [row.expected or "" for row in self.recompiles if row.guard_kind == "symbolic_shape"]
+        return list_unique(filter(None, [bound.partition("  # ")[0].strip() for bound in bounds]))
 
     @cached_property
     def torch_sources(self) -> tuple[str, ...]:
@@ -287,6 +295,11 @@ class Cause:
                 names[source] = names.get(source) or find_torch_source(source, reason)
         found = list_unique(name for name in names.values() if name is not None)
         return () if None in names.values() else found
+
+    @cached_property
+    def torch_paths(self) -> tuple[Path, ...]:
+        """The same as paths, as far as they can be parsed."""
+        return tuple(path for name in self.torch_sources if (path := parse_path(name)) is not None)
 
     @property
     def item_count(self) -> int:

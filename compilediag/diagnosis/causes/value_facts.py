@@ -11,13 +11,14 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, StackFrame, SymbolicShape
-from ...formatting import format_function, format_line, format_place, parse_resumed
-from ...system.source_files import SourceReader, find_cell_number, read_cell_code, split_lines
+from ...formatting import find_cell_number, format_function, format_line, format_place, parse_resumed
+from ...system.source_files import SourceReader, read_cell_code, split_lines
 from ..change import Edit
 from ..evidence import Evidence, get_place, group_by, kept
 from ..program_file import CompileCall, ProgramFile, find_compile_calls
@@ -465,9 +466,12 @@ class StaticChoices:
         self._stacks = evidence.stacks
         self._code = read_own_code(evidence)
         self._is_own = evidence.is_ours
-        self._reader = SourceReader(self._is_own)
         self._texts: dict[str, str | None] = {}
         self._found: dict[str | None, tuple[StaticChoice, ...]] = {}
+
+    @cached_property
+    def _reader(self) -> SourceReader:
+        return SourceReader(self._is_own)
 
     def find(self, rows: Iterable[Recompile]) -> tuple[StaticChoice, ...]:
         """What is written where the functions of recompiles are compiled, and the settings of their files; nothing if

@@ -19,6 +19,7 @@ from ...formatting import (
     SHOWN_VALUES,
     escape_controls,
     escape_lines,
+    find_cell_number,
     format_amount,
     format_line,
     format_place,
@@ -28,7 +29,7 @@ from ...formatting import (
 )
 from ...json_document import read_plain, to_plain
 from ...system.files import find_working_folder
-from ...system.source_files import SourceReader, find_cell_number, read_cell_code, read_typed_cell, split_lines
+from ...system.source_files import SourceReader, read_cell_code, read_typed_cell, split_lines
 from ..change import CodeChange, Edit, Settings, format_settings
 from ..finding import Finding
 from ..rules.costs import CompileCost, find_cost_kind

@@ -19,7 +19,6 @@ from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import (
     AutotuneChoice,
     CacheLookup,
-    Calls,
     Compile,
     CudaGraphAction,
     Event,
@@ -47,7 +46,6 @@ from ..evidence import (
     get_place,
     group_by,
     is_timed,
-    kept,
     kept_after,
     kept_of,
     sum_seconds,
@@ -225,51 +223,6 @@ def _report(
     return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place, title=title, headline=headline)
 
 
-@kept_after(
-    SourceStatus,
-    CacheLookup,
-    Compile,
-    AutotuneChoice,
-    Calls,
-    Phase,
-    KernelCompile,
-    TracedFunction,
-    CudaGraphAction,
-)
-def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
-    """The costs of a session: what the next process repeats first, then what can be saved, most seconds first."""
-    again = find_next_process_cost(evidence)
-    found = [*find_tuning_problems(evidence), *find_entries_used_once(evidence), *find_unrolled_loops(evidence)]
-    saved = [
-        *find_repeated_blocks(evidence),
-        *find_repeated_compiles(evidence),
-        *find_unused_backwards(evidence),
-        *_find_cpu_check(evidence),
-        *_find_traced_again(evidence),
-        *_find_tuning(evidence),
-        *_find_not_captured(evidence),
-        *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
-    ]
-    session = format_seconds(sum_seconds(row.duration_s for row in evidence.rows(Compile)))
-    saved = [replace(cost, headline=cost.headline.replace(_SESSION, session)) for cost in saved]
-    return (*([again] if again else []), *sorted(saved, key=lambda cost: -cost.seconds))
-
-
-def _convert(finding: Finding) -> CompileCost:
-    rule = _OF_FINDINGS[finding.rule]
-    return CompileCost(
-        kind=rule.cost_kind or rule.id,
-        seconds=finding.seconds_lost,
-        what=finding.title,
-        advice=finding.suggestion,
-        evidence=finding.evidence,
-        details=finding.details,
-        place=(finding.function, finding.file, finding.line),
-        title=rule.cause,
-        headline=rule.headline.format(seconds=format_seconds(finding.seconds_lost), session=_SESSION),
-    )
-
-
 @kept_of(TracedFunction)
 def _find_traced_again(evidence: Evidence) -> list[CompileCost]:
     """The user's function that takes most of all tracing, if it is traced as part of others. The body of an unrolled
@@ -436,7 +389,7 @@ def find_repeated_code(
 _LOOP = {"file": str, "line": int, "body": str | None, "module": str | None, "code": str | None}
 
 
-@kept
+@kept_after(Compile, Phase, KernelCompile)
 def find_unrolled_loops(evidence: Evidence) -> list[Finding]:
     """One finding for each loop whose iterations took much of the compile time of a function."""
     found = find_repeated_code(evidence, "loop", _LOOP, lambda row: row.outcome == "ok")
@@ -479,7 +432,7 @@ def _report_loop(compiles: Sequence[RepeatedCode], version: tuple[int, int]) -> 
     )
 
 
-@kept
+@kept_after(Compile, Phase, KernelCompile)
 def find_repeated_blocks(evidence: Evidence) -> list[CompileCost]:
     """The functions whose graphs consist of identical blocks, and what regional compilation saves of their compiles."""
 
@@ -513,7 +466,7 @@ def _report_blocks(compiles: Sequence[RepeatedCode]) -> CompileCost:
     return replace(cost, code=code, details=(f"first block: {format_line(blocks['path'], 100)}",))
 
 
-@kept
+@kept_after(Compile)
 def find_repeated_compiles(evidence: Evidence) -> list[CompileCost]:
     """Functions whose same graph was compiled several times although no guard failed."""
     made = [row for row in evidence.rows(Compile) if row.outcome == "ok" and row.trigger == "dynamo" and row.graph_ops]
@@ -542,7 +495,7 @@ EARLY_BACKWARD = "bw_compiler"
 BACKENDS = ("inductor",)
 
 
-@kept
+@kept_after("state", Compile, Phase)
 def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
     """The functions whose joint graph was traced while gradients were enabled, and whose backward never ran.
 
@@ -646,7 +599,7 @@ def _read_answers(rows: Sequence[CacheLookup], has_stores: bool) -> CacheAnswers
     )
 
 
-@kept
+@kept_after("state", SourceStatus, CacheLookup, Compile)
 def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
     """What the next process repeats, per compile; empty if lookups were not collected. During a watch, compiles whose
     backward may still run are left out, because torch stores their entry after it.
@@ -758,3 +711,44 @@ def list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
         f"{_NEEDS_NO_GRAD if reason == NO_BACKWARD else advise_bypass(reason)}".strip()
         for spent, reason in reversed(reasons)
     ]
+
+
+# All of them
+
+
+@kept_after(
+    *(find_repeated_time, find_tuning_problems, find_entries_used_once, find_unrolled_loops),
+    *(Phase, KernelCompile, TracedFunction, CudaGraphAction),
+)
+def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
+    """The costs of a session: what the next process repeats first, then what can be saved, most seconds first."""
+    again = find_next_process_cost(evidence)
+    found = [*find_tuning_problems(evidence), *find_entries_used_once(evidence), *find_unrolled_loops(evidence)]
+    saved = [
+        *find_repeated_blocks(evidence),
+        *find_repeated_compiles(evidence),
+        *find_unused_backwards(evidence),
+        *_find_cpu_check(evidence),
+        *_find_traced_again(evidence),
+        *_find_tuning(evidence),
+        *_find_not_captured(evidence),
+        *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
+    ]
+    session = format_seconds(sum_seconds(row.duration_s for row in evidence.rows(Compile)))
+    saved = [replace(cost, headline=cost.headline.replace(_SESSION, session)) for cost in saved]
+    return (*([again] if again else []), *sorted(saved, key=lambda cost: -cost.seconds))
+
+
+def _convert(finding: Finding) -> CompileCost:
+    rule = _OF_FINDINGS[finding.rule]
+    return CompileCost(
+        kind=rule.cost_kind or rule.id,
+        seconds=finding.seconds_lost,
+        what=finding.title,
+        advice=finding.suggestion,
+        evidence=finding.evidence,
+        details=finding.details,
+        place=(finding.function, finding.file, finding.line),
+        title=rule.cause,
+        headline=rule.headline.format(seconds=format_seconds(finding.seconds_lost), session=_SESSION),
+    )

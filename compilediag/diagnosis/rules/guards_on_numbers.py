@@ -35,7 +35,7 @@ from ..rule import (
     Rule,
     Setting,
     Wrap,
-    apply_case,
+    apply_rule,
     format_user_line,
     get_usual_ceiling,
     list_changes,
@@ -303,15 +303,9 @@ def _describe_relation(cause: Cause) -> str:
     return f"{format_expression(bound)} no longer holds" if bound else "the sizes no longer relate as they did"
 
 
-def _is_in(name: str, *dicts: str) -> bool:
-    """True if torch's name of a value has it in one of these dicts of a module."""
-    path = parse_path(name)
-    return path is not None and path.has_attribute(*dicts)
-
-
 def _is_module_tensor(cause: Cause) -> bool:
     """True for a size of a tensor that belongs to a module."""
-    return cause.facts.is_parameter or any(_is_in(name, *_MODULE_TENSORS) for name in cause.torch_sources)
+    return cause.facts.is_parameter or any(path.has_attribute(*_MODULE_TENSORS) for path in cause.torch_paths)
 
 
 def _is_torch_module(cause: Cause) -> bool:
@@ -321,7 +315,7 @@ def _is_torch_module(cause: Cause) -> bool:
 
 def _is_of_other_parameters(cause: Cause) -> bool:
     """True for a size of a parameter, unless 0 or 1 explain it."""
-    is_size = cause.kind == "tensor_size" and any(_is_in(name, "_parameters") for name in cause.torch_sources)
+    is_size = cause.kind == "tensor_size" and any(path.has_attribute("_parameters") for path in cause.torch_paths)
     return is_size and not _is_special_size(cause)
 
 
@@ -440,7 +434,11 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
         return ()
     if at is None and cause.user.site is not None:
         return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
-    of_modules = {name_any_instance(format_source(name)) for name in cause.also_named if _is_in(name, *_MODULE_TENSORS)}
+    of_modules = {
+        name_any_instance(format_source(name))
+        for name in cause.also_named
+        if (path := parse_path(name)) is not None and path.has_attribute(*_MODULE_TENSORS)
+    }
     sizes = [
         guard
         for guard in list_unique((*cause.also, *cause.members.guards))
@@ -473,7 +471,7 @@ def _advise_size(rule: Rule, cause: Cause) -> Advice:
     """A size that varies: marks in the user's names, or the setting with torch's."""
     mark = _get_mark(cause)
     if mark:
-        return apply_case(rule, _OTHER_RANGE if mark in _BOUNDS else _OTHER_MARK, cause)
+        return apply_rule(rule, cause, _OTHER_RANGE if mark in _BOUNDS else _OTHER_MARK)
     fix, marks = make_dynamic_fix(cause), _list_marks(cause, MARK)
     zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
     return Advice(
@@ -501,7 +499,7 @@ _OTHER_MARK = Case(
 def _advise_zero_one(rule: Rule, cause: Cause) -> Advice:
     """Sizes 0 and 1: unbacked, if no code depends on the value; otherwise padded, and the other sizes dynamic."""
     if find_kind(cause) == "equal_sizes":
-        return apply_case(rule, _BROADCAST, cause)
+        return apply_rule(rule, cause, _BROADCAST)
     special = sorted(ZERO_ONE & set(cause.values)) or ["0", "1"]
     sizes = f"size {special[0]}" if len(special) == 1 else "sizes 0 and 1"
     its = "its" if len(special) == 1 else "their"

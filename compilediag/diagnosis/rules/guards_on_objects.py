@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ...decode.guards.path import Path, format_expression
 from ...formatting import format_change, format_first_line, format_line, format_names, get_class_name
 from ..causes.cause import Cause, list_unique
-from ..rule import Advice, Case, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
+from ..rule import Advice, Case, Rule, Wrap, apply_rule, format_user_line, get_name, write_isolation
 from ..source_edits import write_path
 from .guards_on_numbers import is_rising, list_types
 
@@ -193,7 +193,7 @@ def _advise_states(rule: Rule, cause: Cause) -> Advice:
         why=" ".join(list_unique(row.why or "" for row in rows)),
         what="{state}",
     )
-    return apply_case(rule, case, cause)
+    return apply_rule(rule, cause, case)
 
 
 _UNKNOWN_STATE = Case(

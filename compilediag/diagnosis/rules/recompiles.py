@@ -49,8 +49,9 @@ def advise(cause: Cause) -> Advice:
 
     def apply(rule: object) -> Advice | None:
         """What a rule of a plug-in says; None if it is not about this kind, or does not apply."""
-        applies = isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause)
-        return apply_rule(rule, cause) if applies else None
+        if isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause):
+            return apply_rule(rule, cause)
+        return None
 
     advice = find_first(plugin.use(apply) for plugin in plugins.list_plugins("rules"))
     if advice is None:
