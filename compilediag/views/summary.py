@@ -85,8 +85,8 @@ class SessionResults:
 def collect_results(data: SessionData) -> SessionResults:
     """The totals, findings and plan of a session."""
     with data.settled():
-        evidence = Evidence.of(data)
-        totals, plan = compute_totals(evidence), make_plan(evidence)
+        totals, evidence = compute_totals(data), Evidence.of(data)
+        plan = make_plan(evidence)
         findings = [finding for finding in diagnose(data) if finding.rule != "not_observed"]
         gaps = explain_gaps(evidence) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
         return SessionResults(totals, findings, plan, gaps, find_gaps(evidence))

@@ -6,7 +6,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.causes import grouping
+from compilediag.diagnosis.causes import cause as causes
 from compilediag.events import KINDS, CacheLookup, Compile, GuardFailure, Recompile, RowList, StackFrame
 
 from .session_builder import SECOND, put, recording
@@ -72,8 +72,8 @@ def test_twice_the_recompiles_are_twice_the_work(session_of, shape, work):
 
 def test_the_causes_of_one_state_are_found_once(tmp_path, monkeypatch):
     """A second question costs nothing until something is new, and then the answer has it."""
-    found, draw = [], grouping.draw_graph
-    monkeypatch.setattr(grouping, "draw_graph", lambda *args: found.append(1) or draw(*args))
+    found, draw = [], causes.draw_graph
+    monkeypatch.setattr(causes, "draw_graph", lambda *args: found.append(1) or draw(*args))
     by_time = sorted(make_events(41, 4), key=lambda event: event.time_ns)
     session, recorder, _ = recording(tmp_path, *by_time[:-3])
     session.plan(), session.findings(), session.summary()

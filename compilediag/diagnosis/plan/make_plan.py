@@ -161,13 +161,9 @@ def _make_candidate(evidence: Evidence, cause: Cause, facts: FactIndex) -> Candi
     if not changes or not is_dynamic_change(changes[0]):
         return Candidate((cause,), (advice,), changes)
     kept = find_kept(cause, facts)
-    ordered = order_changes(changes, is_useless=all(row.event_id in kept for row in cause.failed))
-    return Candidate((cause,), (advice,), ordered, kept if is_dynamic_change(ordered[0]) else {})
-
-
-def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[CodeChange, ...]:
-    """The changes, those that make a number dynamic last if that saves nothing: for the values 0 and 1."""
-    return tuple(sorted(changes, key=lambda change: is_useless and is_dynamic_change(change)))
+    if all(row.event_id in kept for row in cause.failed):
+        changes = tuple(sorted(changes, key=is_dynamic_change))  # To make it dynamic saves nothing.
+    return Candidate((cause,), (advice,), changes, kept if is_dynamic_change(changes[0]) else {})
 
 
 def _is_one_change(one: Candidate, other: Candidate) -> bool:
