@@ -27,7 +27,7 @@ from .source_edits import replace_argument
 EXPENSIVE_S = 5.0
 #: The first version of torch in which torch.compile has `isolate_recompiles`.
 ISOLATION_SINCE = (2, 13)
-_FACT = re.compile(r"\{(\w+)\}")
+_FACT = re.compile(r"\{(\w+)")
 
 
 @dataclass(frozen=True)
