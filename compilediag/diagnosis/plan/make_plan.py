@@ -85,7 +85,7 @@ def _explain_unresolved(number: int, candidates: Sequence[Candidate], blockers: 
     }
     if reasons or not others:
         return "; ".join(reasons) or "changing it saves nothing: torch compiles what fails at the same calls on its own"
-    names = format_names([f"`{candidates[other].name}`" for other in sorted(others)])
+    names = _list_code([candidates[other].name for other in sorted(others)])
     calls = "the same call" if len(blockers) == 1 else "the same calls"
     return f"changing it saves nothing: {names} failed at {calls}, and no change resolves that"
 
@@ -161,9 +161,13 @@ def _make_candidate(evidence: Evidence, cause: Cause, facts: FactIndex) -> Candi
     if not changes or not is_dynamic_change(changes[0]):
         return Candidate((cause,), (advice,), changes)
     kept = find_kept(cause, facts)
-    if all(row.event_id in kept for row in cause.failed):
-        changes = tuple(sorted(changes, key=is_dynamic_change))  # To make it dynamic saves nothing.
-    return Candidate((cause,), (advice,), changes, kept if is_dynamic_change(changes[0]) else {})
+    ordered = order_changes(changes, is_useless=all(row.event_id in kept for row in cause.failed))
+    return Candidate((cause,), (advice,), ordered, kept if is_dynamic_change(ordered[0]) else {})
+
+
+def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[CodeChange, ...]:
+    """The changes, those that make a number dynamic last if that saves nothing: for the values 0 and 1."""
+    return tuple(sorted(changes, key=lambda change: is_useless and is_dynamic_change(change)))
 
 
 def _is_one_change(one: Candidate, other: Candidate) -> bool:
@@ -529,7 +533,7 @@ def _describe_saving(
     if not beside:
         return together
     fails = "fails" if len(beside) == 1 and ", " not in beside[0].name else "fail"
-    names = format_names([f"`{other.name}`" for other in beside])
+    names = _list_code([other.name for other in beside])
     if saved and is_first:
         return f"{together} {names} {fails} at some of the same calls."
     saves = format_amount(len(alone), "recompile") if alone else "nothing"
