@@ -170,13 +170,14 @@ def test_a_row_opens_the_detail_of_its_compile(recorded, open_widget):
 
 def test_the_detail_grows_while_its_compile_goes_on_and_keeps_a_text_open(recorded, open_widget, deliver):
     recorded.compile(0)
-    recorded.text("dynamo_output_graph", "graph()", compile_id="0/0")
+    recorded.text("inductor_output_code", "def call(): ...", compile_id="0/0")
     page = open_widget(recorded.snapshot())
     recorded.model.patch()
     open_tab(page, "compiles")
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
     page.wait_for_selector(".cdiag-pages pre")
+    recorded.text("dynamo_output_graph", "graph()", compile_id="0/0")  # of a stage that is listed before it
     recorded.graph_break("late news")
     deliver(page, recorded.patch())
     expect(page.locator('[data-section="graph_breaks"]')).to_contain_text("late news")

@@ -363,6 +363,18 @@ def test_a_new_plan_keeps_focus_selection_and_open_folds(open_plan, deliver, pat
     expect_value(page, SELECTED, "logits = model(ids)")
 
 
+def test_open_folds_stay_open_when_something_comes_before_them(open_plan, deliver, patch_of):
+    page = open_plan(make_plan(make_step()))
+    open_step(page, 1).locator("summary", has_text="other way").click()
+    page.click(".cdiag-top .cdiag-menu > button")
+    page.click('[data-command="html"]')
+    expect(page.locator(".cdiag-exported")).to_contain_text("the kernel writes it")
+    expect(step(page, 1).locator(".cdiag-other-ways pre")).to_be_visible()
+    deliver(page, patch_of(make_plan(make_step(origin="ids = batch[0]")), 1))
+    expect(step(page, 1).locator(".cdiag-step-code")).to_have_text(["logits = model(ids)", "ids = batch[0]"])
+    expect(step(page, 1).locator(".cdiag-other-ways pre")).to_be_visible()
+
+
 def test_many_steps_are_folded(open_plan, deliver, patch_of):
     plan = make_plan(*[make_step(line=line, place=f"train.py:{line}") for line in range(1, 13)])
     page = open_plan(plan)

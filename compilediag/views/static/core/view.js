@@ -4,8 +4,19 @@ import { htm } from "../vendor/htm.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 import { h, render } from "../vendor/preact.js";
 
+/**
+ * An empty text is nothing, as false is. As a text node it would keep its place until an element comes there, and that would
+ * take over a sibling of its kind; the siblings after it would lose theirs, and be made again.
+ * @param {any} child
+ */
+const orNothing = (child) => (child === "" ? null : child);
+const build = htm.bind((type, props, ...children) => h(type, props, ...children.map(orNothing)));
+
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => ComponentChild} */
-export const html = htm.bind(h);
+export const html = (strings, ...values) => {
+  const made = build(strings, ...values);
+  return Array.isArray(made) ? made.map(orNothing) : made;
+};
 
 /**
  * Draws components into an element that they have for themselves; drawing again changes only what differs, so focus,

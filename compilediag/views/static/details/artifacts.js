@@ -38,11 +38,16 @@ export function Artifacts({ rows, title, details: { store, actions } }) {
       <button type="button" class="cdiag-link cdiag-to-provenance" onClick=${() => actions.showProvenance?.(title, graphs)}>
         from graph to code, line by line ›
       </button>`}
-    ${[...stages].sort(([a], [b]) => a - b).map(([stage, found]) => html`
-      <h4>${STAGES[stage][0]}</h4>
-      ${drawSome(found, (row) => html`
-        <${Artifact} key=${row[0]} id=${row[0]} name=${table.get(row, "name") ?? "text"} size=${table.get(row, "size")}
-          stored=${store.texts.get(row[0])} />`)}`)}`;
+    ${[...stages].sort(([a], [b]) => a - b).map(([stage, found]) => html`<${Stage} key=${stage} stage=${stage} rows=${found} store=${store} />`)}`;
+}
+
+/** @param {{stage: number, rows: Cells[], store: Store}} props `stage`: position in STAGES */
+function Stage({ stage, rows, store }) {
+  const table = store.table("artifacts");
+  return html`
+    <h4>${STAGES[stage][0]}</h4>
+    ${drawSome(rows, (row) => html`
+      <${Artifact} key=${row[0]} id=${row[0]} name=${table.get(row, "name") ?? "text"} size=${table.get(row, "size")} stored=${store.texts.get(row[0])} />`)}`;
 }
 
 /**
