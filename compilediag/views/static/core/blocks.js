@@ -36,10 +36,7 @@ export function explain(word) {
 /** The only addresses in our own sentences: torch's pages about graph breaks. Texts of a program can hold any other. */
 const ADDRESS = /(https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{1,6}\.html)(?=\.?(?:\s|$))/;
 
-/**
- * A sentence in which `code` between backticks becomes a code element, and an address of torch's pages a link.
- * @param {{text: string}} props
- */
+/** @type {Component<{text: string}>} A sentence in which `code` becomes an element, and an address of torch's pages a link. */
 export function Prose({ text }) {
   const parts = text.split("`");
   return parts.map((part, i) => (i % 2 && i < parts.length - 1 ? html`<code>${part}</code>`
@@ -51,27 +48,18 @@ export function Link({ url, title }) {
   return html`<a class="cdiag-link" href=${url} target="_blank" rel="noopener noreferrer">${title}</a>`;
 }
 
-/**
- * A word with an explanation. It is a button, so that it can be reached by key and tapped.
- * @param {{text: string, hint: string | null}} props
- */
+/** @type {Component<{text: string, hint: string | null}>} A word with an explanation: a button, for keys and taps. */
 export function Term({ text, hint }) {
   if (!hint) return html`<span>${text}</span>`;
   return html`<button type="button" class="cdiag-term" data-hint=${hint}>${text}</button>`;
 }
 
-/**
- * A moment as the time since the start, with the time of the clock as its title.
- * @param {{ms: number, start: number}} props Unix ms
- */
+/** @type {Component<{ms: number, start: number}>} A moment (Unix ms) as the time since the start; its title is the clock. */
 export function At({ ms, start }) {
   return html`<span title=${formatClock(ms)}>${formatSeconds(Math.max(0, ms - start) / 1e3)}</span>`;
 }
 
-/**
- * "12 s ago", with the date and the time of the clock as its title.
- * @param {{ms: number, now: number}} props Unix ms
- */
+/** @type {Component<{ms: number, now: number}>} "12 s ago" (Unix ms), with the date and the time of the clock as its title. */
 export function Ago({ ms, now }) {
   return html`<span class="cdiag-ago" title=${formatDate(ms)}>${formatAgo(ms, now)}</span>`;
 }
@@ -84,11 +72,7 @@ export function splitQuery(text) {
   return text.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
-/**
- * @param {{
- *   label: string, placeholder?: string, value: string, onInput: (text: string) => void, onKeyDown?: (event: KeyboardEvent) => void
- * }} props
- */
+/** @type {Component<SearchFieldProps>} */
 export function SearchField({ label, placeholder = label, value, onInput, onKeyDown }) {
   const read = (/** @type {Event} */ event) => onInput(/** @type {HTMLInputElement} */ (event.target).value);
   return html`<input type="search" class="cdiag-search" placeholder=${placeholder} aria-label=${label} spellcheck=${false}
@@ -152,31 +136,19 @@ export function Dim({ children }) {
   return html`<p class="cdiag-dim">${children}</p>`;
 }
 
-/**
- * A line of the user's code with its place, or the place alone; nothing if neither is known.
- * @param {{code: string | null, place: string | null}} props
- */
+/** @type {Component<{code: string | null, place: string | null}>} A line of the user's code, its place, or both if known. */
 export function CodeLine({ code, place }) {
   const parts = [place, code].filter((part) => part !== null);
   return parts.length ? html`<pre class="cdiag-code">${longText(parts.join("   "))}</pre>` : null;
 }
 
-/**
- * The known ones of `entries`, [name, value] each.
- * @param {{entries: [string, unknown][]}} props
- */
+/** @type {Component<{entries: [string, unknown][]}>} The known ones of `entries`, [name, value] each. */
 export function Facts({ entries }) {
   const shown = entries.filter(([, value]) => value !== null && value !== undefined);
   return html`<dl class="cdiag-facts">${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${longText(value)}</dd>`)}</dl>`;
 }
 
-/**
- * A name, a bar as long as `value` is of `total`, and the value as text; `more` comes below. `kind` names the color.
- * @param {{
- *   label: string, value: number | null, total: number | null, kind: string, text: string, depth?: number,
- *   hint?: string | null, tag?: ComponentChild, more?: string, rank?: number
- * }} props
- */
+/** @type {Component<BarProps>} A name, a bar, and the value as text; `more` comes below. */
 export function Bar({ label, value, total, kind, text, depth = 0, hint = null, tag = null, more = "", rank }) {
   const share = total ? Math.min(1, (value ?? 0) / total) : 0;
   return html`
@@ -210,13 +182,7 @@ export function Words({ heading, children }) {
   return html`<details class="cdiag-words"><summary>${heading}</summary>${children}</details>`;
 }
 
-/**
- * A table in a frame that scrolls, also with the keyboard. `label` says what it shows, to be read aloud; columns in
- * `numeric` are aligned to the right.
- * @param {{
- *   label: string, name: string, heads: ComponentChild[], numeric?: Set<number>, foot?: ComponentChild, children: ComponentChild
- * }} props
- */
+/** @type {Component<PlainTableProps>} A table in a frame that scrolls, also with the keyboard. */
 export function PlainTable({ label, name, heads, numeric, foot, children }) {
   return html`
     <div class="cdiag-plain-frame" tabindex="0" role="region" aria-label=${label}>
@@ -228,10 +194,7 @@ export function PlainTable({ label, name, heads, numeric, foot, children }) {
     </div>`;
 }
 
-/**
- * Where the plan has a finding, or that there is nothing to fix; nothing for any other finding.
- * @param {{finding: Finding}} props
- */
+/** @type {Component<{finding: Finding}>} Where the plan has it, or that there is nothing to fix; else nothing. */
 export function FindingMark({ finding: { step, is_cost, is_expected } }) {
   const word = step !== null ? "step" : is_cost ? "compile time" : is_expected ? "expected" : null;
   if (word === null) return null;

@@ -64,10 +64,7 @@ export class CallStacks {
   }
 }
 
-/**
- * "model.py:30 forward": one frame, with the line's text if it is known.
- * @param {{frame: StackFrame}} props
- */
+/** @type {Component<{frame: StackFrame}>} "model.py:30 forward": one frame, with the line's text if it is known. */
 export function FrameLine({ frame: { file, line, name, code } }) {
   return html`
     <div class="cdiag-frame-line">
@@ -78,9 +75,8 @@ export function FrameLine({ frame: { file, line, name, code } }) {
 }
 
 /**
- * Frames, the outermost first; those that are not the user's are shown on request. `hosts` of the outermost belong to
- * what runs the program.
- * @param {{frames: StackFrame[], hosts?: number}} props
+ * Frames, the outermost first; those that are not the user's are shown on request.
+ * @type {Component<{frames: StackFrame[], hosts?: number}>} `hosts` of the outermost belong to what runs the program
  */
 export function Frames({ frames, hosts = 0 }) {
   const [open, setOpen] = useState(/** @type {number[]} */ ([])); // the runs of hidden frames that are shown
@@ -110,10 +106,7 @@ export function Stack({ frames }) {
   return html`<div class="cdiag-stack"><${Frames} frames=${frames} hosts=${countHostFrames(frames)} /></div>`;
 }
 
-/**
- * Stacks that are shown on request, without those that have no frames.
- * @param {{stacks: NamedStack[]}} props
- */
+/** @type {Component<{stacks: NamedStack[]}>} Stacks that are shown on request, without those that have no frames. */
 export function Stacks({ stacks }) {
   return stacks.filter(({ frames }) => frames.length).map(({ label, frames }) => html`
     <${Words} key=${label} heading=${`${label}: ${formatAmount(frames.length, "frame")}`}><${Stack} frames=${frames} /><//>`);

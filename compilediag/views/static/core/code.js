@@ -1,5 +1,6 @@
 // Code as a component: blocks of Python in colors, lines of a diff; what is shown on request; worked examples.
 import { Copy } from "./blocks.js";
+import { onKeys } from "./dom.js";
 import { html } from "./view.js";
 import { useState } from "../vendor/hooks.js";
 
@@ -69,10 +70,7 @@ export function Code({ code, hint }) {
   return html`<div class="cdiag-code-block"><pre class="cdiag-snippet">${lines}</pre><${Copy} text=${code} hint=${hint} kind="is-small" /></div>`;
 }
 
-/**
- * The lines of a diff, each with its number before the change and the step that it is of.
- * @param {{lines: DiffLine[], label: string}} props
- */
+/** @type {Component<{lines: DiffLine[], label: string}>} Each line with its number before the change, and the step it is of. */
 export function Diff({ lines, label }) {
   const highlighter = new CodeHighlighter();
   let last = 0; // the number of the last line that was there before
@@ -92,10 +90,7 @@ export function Diff({ lines, label }) {
   return html`<div class="cdiag-diff" role="region" aria-label=${label} tabindex="0">${rows}</div>`;
 }
 
-/**
- * What is shown on request. Escape closes it. `isOpen` counts until the reader has chosen.
- * @param {{title: ComponentChild, isOpen?: boolean, name?: string, children: ComponentChild}} props
- */
+/** @type {Component<FoldProps>} What is shown on request. Escape closes it. */
 export function Fold({ title, isOpen = false, name = "", children }) {
   const [chosen, choose] = useState(/** @type {boolean | null} */ (null));
   const shown = chosen ?? isOpen;
@@ -105,31 +100,22 @@ export function Fold({ title, isOpen = false, name = "", children }) {
     choose(!shown);
   };
   /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (event.key !== "Escape" || !shown) return;
-    event.stopPropagation();
+  const close = (event) => {
     choose(false);
     const fold = /** @type {HTMLElement} */ (event.currentTarget);
     fold.querySelector("summary")?.focus();
   };
-  return html`<details class="cdiag-more ${name}" open=${shown} onKeyDown=${onKey}>
+  return html`<details class="cdiag-more ${name}" open=${shown} onKeyDown=${shown && onKeys({ Escape: close })}>
     <summary class="cdiag-link" onClick=${toggle}>${title}</summary>
     ${children}
   </details>`;
 }
 
-/**
- * A worked example of a rule: a small program, what compilediag prints for it, and the changes that work.
- * @param {{example: Example | undefined}} props none if the rule has none, such as one of a plug-in
- */
+/** @type {Component<{example: Example | undefined}>} The worked example of a rule; rules of plug-ins have none. */
 export function ExampleView({ example }) {
   if (!example) return null;
   const { symptom, program, printed, changes } = example;
-  /**
-   * A unified diff as lines; the file of an example has no name.
-   * @param {string} text
-   * @returns {DiffLine[]}
-   */
+  /** @type {(text: string) => DiffLine[]} of a unified diff; the file of an example has no name */
   const readDiff = (text) => {
     const lines = text.split("\n").filter((line) => !/^(?:---|\+\+\+|@@|\\)/.test(line));
     return lines.map((line) => [null, /^[+-]/.test(line) ? line[0] : " ", line.slice(1), null]);

@@ -19,6 +19,19 @@ export function targetOf(event) {
 }
 
 /**
+ * What keys do in a part of the page. A key that does something is kept from what is around; one that does nothing (false)
+ * is not.
+ * @param {Record<string, (event: KeyboardEvent) => unknown>} actions
+ */
+export function onKeys(actions) {
+  return (/** @type {KeyboardEvent} */ event) => {
+    if (!Object.hasOwn(actions, event.key) || actions[event.key](event) === false) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+}
+
+/**
  * The elements below one that a selector matches, in their order.
  * @param {Element | null | undefined} root
  * @param {string} selector

@@ -5,8 +5,6 @@ import { WORDS } from "./words.js";
 
 export const MISSING = "–";
 
-/** @typedef {number | null | undefined} Numeric a number, or a missing one */
-
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric" });
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -45,15 +43,12 @@ function roundBelow1000(size) {
   return Number(text) < 1000 ? text : null;
 }
 
-/** @param {number} value */
+/** @type {Write<number>} */
 function signOf(value) {
   return value < 0 ? "-" : "";
 }
 
-/**
- * A duration in s: "350 ns", "4.2 µs", "42 ms", "1.3 s", "2 min 5 s", "1 h 5 min".
- * @param {Numeric} value
- */
+/** @type {Write<Numeric>} A duration in s: "350 ns", "4.2 µs", "42 ms", "1.3 s", "2 min 5 s", "1 h 5 min". */
 export function formatSeconds(value) {
   if (!isKnown(value)) return MISSING;
   const size = Math.abs(value);
@@ -71,26 +66,17 @@ export function formatSeconds(value) {
   return `${signOf(value)}${formatCount(Math.floor(whole / 60))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
 }
 
-/**
- * A sentence whose durations are not broken at the end of a line.
- * @param {string} text
- */
+/** @type {Write<string>} A sentence whose durations are not broken at the end of a line. */
 export function keepDurations(text) {
   return text.replace(/\d (?:[nµm]?s|min|h)\b(?: \d+ (?:s|min)\b)?/g, (found) => found.replaceAll(" ", "\u00a0"));
 }
 
-/**
- * A duration in µs, as `formatSeconds` formats it.
- * @param {Numeric} value
- */
+/** @type {Write<Numeric>} A duration in µs, as `formatSeconds` formats it. */
 export function formatMicroseconds(value) {
   return isKnown(value) ? formatSeconds(value / 1e6) : MISSING;
 }
 
-/**
- * The time of a kernel in ms, with the four digits that distinguish close choices: "0.1023 ms".
- * @param {Numeric} value
- */
+/** @type {Write<Numeric>} The time of a kernel in ms, with the four digits that distinguish close choices: "0.1023 ms". */
 export function formatMilliseconds(value) {
   if (!isKnown(value)) return MISSING;
   if (Math.abs(value) >= 1000) return `${formatCount(value)} ms`;
@@ -100,10 +86,7 @@ export function formatMilliseconds(value) {
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ms`;
 }
 
-/**
- * A whole number: "1,234".
- * @param {Numeric} value
- */
+/** @type {Write<Numeric>} A whole number: "1,234". */
 export function formatCount(value) {
   return isKnown(value) ? WHOLE.format(Math.sign(value) * Math.round(Math.abs(value))) : MISSING; // halves away from zero
 }
@@ -118,18 +101,12 @@ export function formatAmount(value, one, many) {
   return `${formatCount(value)} ${value === 1 ? one : many ?? `${one}s`}`;
 }
 
-/**
- * How often something happened: "once", "4x".
- * @param {number} count
- */
+/** @type {Write<number>} How often something happened: "once", "4x". */
 export function formatTimes(count) {
   return count === 1 ? "once" : `${formatCount(count)}x`;
 }
 
-/**
- * A size in bytes, in powers of 1,000: "999 B", "1.6 kB", "164 kB", "2.5 MB".
- * @param {Numeric} value
- */
+/** @type {Write<Numeric>} A size in bytes, in powers of 1,000: "999 B", "1.6 kB", "164 kB", "2.5 MB". */
 export function formatBytes(value) {
   if (!isKnown(value)) return MISSING;
   const size = Math.abs(value);
@@ -154,10 +131,7 @@ export function formatShare(value, isSigned = false) {
   return `${sign}${Number(size.toFixed(1)) < 10 ? size.toFixed(1) : formatCount(size)} %`;
 }
 
-/**
- * A number of a plug-in's table or of a guard, whose unit is not known: up to six significant digits.
- * @param {Numeric} value
- */
+/** @type {Write<Numeric>} A number of a plug-in's table or of a guard, whose unit is not known: up to six significant digits. */
 export function formatNumber(value) {
   if (!isKnown(value)) return MISSING;
   const isExtreme = value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e15);
@@ -165,18 +139,12 @@ export function formatNumber(value) {
   return Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)));
 }
 
-/**
- * Unix milliseconds as the local clock shows them: "12:04:31".
- * @param {Numeric} ms
- */
+/** @type {Write<Numeric>} Unix milliseconds as the local clock shows them: "12:04:31". */
 export function formatClock(ms) {
   return isKnown(ms) ? CLOCK.format(ms) : MISSING;
 }
 
-/**
- * Unix milliseconds as a local date with the time: "22 November 2026, 12:04:31".
- * @param {Numeric} ms
- */
+/** @type {Write<Numeric>} Unix milliseconds as a local date with the time: "22 November 2026, 12:04:31". */
 export function formatDate(ms) {
   if (!isKnown(ms)) return MISSING;
   return `${DAY.format(ms)}, ${formatClock(ms)}`;
@@ -223,18 +191,12 @@ export function formatRange(text) {
   return low === high ? `only ${low}` : `${low} to ${high}`;
 }
 
-/**
- * The outcome of a cache look-up or store, in words.
- * @param {string | null} outcome
- */
+/** @type {Write<string | null>} The outcome of a cache look-up or store, in words. */
 export function formatOutcome(outcome) {
-  return outcome === null ? MISSING : lookUp(WORDS.codes, outcome) ?? outcome.replaceAll("_", " ");
+  return outcome === null ? MISSING : lookUp(WORDS.codes, outcome) ?? formatCode(outcome);
 }
 
-/**
- * A code of the tables in words: "tensor_size" is "tensor size".
- * @param {string} code
- */
+/** @type {Write<string>} A code of the tables in words: "tensor_size" is "tensor size". */
 export function formatCode(code) {
   return code.replaceAll("_", " ");
 }
@@ -281,7 +243,7 @@ export function oneLine(text, limit) {
   return short.replace(/[\r\n\u2028\u2029]+/g, " ");
 }
 
-/** @type {Record<string, (value: any) => string>} */
+/** @type {Record<string, Write<any>>} */
 const BY_TYPE = {
   time: formatClock,
   s: formatSeconds,

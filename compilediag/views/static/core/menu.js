@@ -1,6 +1,6 @@
 // A button that opens a list of commands over the page: arrow keys move, Enter runs, Escape closes and gives the focus back.
 import { Icon } from "./blocks.js";
-import { findAll, targetOf } from "./dom.js";
+import { findAll, onKeys, targetOf } from "./dom.js";
 import { html } from "./view.js";
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 
@@ -29,21 +29,21 @@ export function Menu({ label, className, commands }) {
   const onBlur = ({ relatedTarget: next }) => {
     if (!(next instanceof Node) || !place.current?.contains(next)) setOpen(false);
   };
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (!isOpen) return;
+  /** @param {KeyboardEvent} event @param {number} step */
+  const move = (event, step) => {
     const nodes = items();
     const here = nodes.findIndex((node) => node === targetOf(event).closest("button"));
-    /** @type {Record<string, number>} */
-    const steps = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: -1 };
-    if (event.key in steps) nodes[(steps[event.key] + nodes.length) % nodes.length]?.focus();
-    else if (event.key === "Escape") close();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    nodes.at((here + step) % nodes.length)?.focus();
   };
+  const onKey = onKeys({
+    ArrowDown: (event) => move(event, 1),
+    ArrowUp: (event) => move(event, -1),
+    Home: () => items()[0].focus(),
+    End: () => items().at(-1)?.focus(),
+    Escape: close,
+  });
   if (!commands.length) return null;
-  return html`<div class="cdiag-menu" ref=${place} onKeyDown=${onKey} onFocusOut=${onBlur}>
+  return html`<div class="cdiag-menu" ref=${place} onKeyDown=${isOpen && onKey} onFocusOut=${onBlur}>
     <button type="button" class=${className} aria-haspopup="menu" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
       ${label} <${Icon} name="down" />
     </button>

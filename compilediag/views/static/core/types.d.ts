@@ -15,8 +15,59 @@ type Card = import("../plan/plan-card.js").Card;
 type PlanActions = import("../plan/plan-card.js").PlanActions;
 type Size = import("../dashboard/header.js").Size;
 
+/** Draws what its properties say. */
+type Component<Props> = (props: Props) => ComponentChild;
 /** What a page shows. */
-type View = (props: { store: Store; trail: Trail; place: Place }) => ComponentChild;
+type View = Component<{ store: Store; trail: Trail; place: Place }>;
+
+/** A number, or a missing one. */
+type Numeric = number | null | undefined;
+/** Writes something as a text. */
+type Write<Thing> = (thing: Thing) => string;
+
+/** What runs when a row is chosen. */
+type OpenRow = (table: Table<any>, row: Cells) => void;
+
+/** `kind` names the color. The bar is as long as `value` is of `total`. */
+interface BarProps {
+  label: string;
+  value: number | null;
+  total: number | null;
+  kind: string;
+  text: string;
+  depth?: number;
+  hint?: string | null;
+  tag?: ComponentChild;
+  more?: string;
+  rank?: number;
+}
+
+interface PlainTableProps {
+  /** What it shows, to be read aloud. */
+  label: string;
+  name: string;
+  heads: ComponentChild[];
+  /** Columns that are aligned to the right. */
+  numeric?: Set<number>;
+  foot?: ComponentChild;
+  children: ComponentChild;
+}
+
+interface SearchFieldProps {
+  label: string;
+  placeholder?: string;
+  value?: string;
+  onInput: (text: string) => void;
+  onKeyDown?: (event: KeyboardEvent) => void;
+}
+
+interface FoldProps {
+  title: ComponentChild;
+  /** Counts until the reader has chosen. */
+  isOpen?: boolean;
+  name?: string;
+  children: ComponentChild;
+}
 
 /** A function that is compiled. */
 interface CompiledFunction {

@@ -28,10 +28,7 @@ export function draw(root, view) {
   render(view, root);
 }
 
-/**
- * Holds an element that draws itself, such as the timeline.
- * @param {{node: HTMLElement}} props
- */
+/** @type {Component<{node: HTMLElement}>} Holds an element that draws itself, such as the timeline. */
 export function Held({ node }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => place.current?.replaceChildren(node), [node]);

@@ -492,10 +492,7 @@ function Limits({ store, onPick }) {
     </div>`);
 }
 
-/**
- * Recording that took much, once the run has ended.
- * @param {{store: Store}} props
- */
+/** @type {Component<{store: Store}>} Recording that took much, once the run has ended. */
 function OwnCost({ store }) {
   const { own_share: share, own_s: own, compile_s: compiling } = store.totals;
   if (!(share > LARGE_SHARE)) return null;
@@ -510,10 +507,7 @@ function OwnCost({ store }) {
   </div>`;
 }
 
-/**
- * One line for what the plan has no step for.
- * @param {{store: Store, onOpen: () => void}} props
- */
+/** @type {Component<{store: Store, onOpen: () => void}>} One line for what the plan has no step for. */
 function MoreFindings({ store, onOpen }) {
   const advice = listAdvice(store.findings);
   if (!advice.length) return null;
@@ -521,10 +515,7 @@ function MoreFindings({ store, onOpen }) {
   return html`<button type="button" class="cdiag-link cdiag-more-findings" onClick=${onOpen}>${label} ›</button>`;
 }
 
-/**
- * With which versions the session was recorded, and how; a report has that in its head.
- * @param {{store: Store}} props
- */
+/** @type {Component<{store: Store}>} With which versions the session was recorded, and how; a report has that in its head. */
 function Foot({ store }) {
   const { meta } = store;
   return html`<div class="cdiag-foot">

@@ -47,10 +47,7 @@ export function Header({ store, compiles, size, onFlight, onSize, commands, chil
   </div>`;
 }
 
-/**
- * What happens now; its clock runs in the browser, and stands while the display is paused.
- * @param {NowProps} props
- */
+/** @type {Component<NowProps>} What happens now; its clock runs in the browser, and stands while the display is paused. */
 function Now({ store, compiles, size, onFlight }) {
   const state = findState(store);
   const isFlying = state === "watching" && store.now.length > 0;
@@ -94,18 +91,12 @@ function Dim({ children }) {
   return html`<span class="cdiag-dim">${children}</span>`;
 }
 
-/**
- * What a narrow head leaves out.
- * @param {{children: any}} props
- */
+/** @type {Component<{children: any}>} What a narrow head leaves out. */
 function More({ children }) {
   return html`<span class="cdiag-now-more">${children}</span>`;
 }
 
-/**
- * " · run of 4 min 26 s, ended 2 min ago".
- * @param {{store: Store}} props
- */
+/** @type {Component<{store: Store}>} " · run of 4 min 26 s, ended 2 min ago". */
 function Run({ store }) {
   const { started_ms: begin, stopped_ms: end } = store.meta;
   if (!begin) return null;

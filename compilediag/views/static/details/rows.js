@@ -67,10 +67,7 @@ function CompileLink({ get, details }) {
   return key !== null && html` <button type="button" class="cdiag-link" onClick=${() => details.actions.openCompile?.(key)}>compile ${get("compile_id")}</button>`;
 }
 
-/**
- * Every failing guard, under the earlier entry that it belongs to.
- * @param {{readers: Get<GuardFailuresRow>[]}} props
- */
+/** @type {Component<{readers: Get<GuardFailuresRow>[]}>} Every failing guard, under the earlier entry that it belongs to. */
 export function GuardFailures({ readers }) {
   const entries = Map.groupBy(readers, (get) => get("entry_compile_key") ?? get("entry_compile_id") ?? "?");
   return [...entries].map(([key, failures]) => html`

@@ -14,10 +14,7 @@ export function functionName({ function: name, file, line }) {
   return oneLine(place ? `${name ?? "?"} (${place})` : name ?? "?", WIDEST);
 }
 
-/**
- * "k: 1 → 2" of a recompile.
- * @param {{found: FunctionDocument, row: RecompileDocument}} props
- */
+/** @type {Component<{found: FunctionDocument, row: RecompileDocument}>} "k: 1 → 2" of a recompile. */
 export function Change({ found, row }) {
   const name = oneLine(found.guards[row.guard ?? -1]?.name ?? "a guard", WIDEST);
   if (row.expected === null && row.now === null) return html`<code>${name}</code>`;
@@ -25,10 +22,7 @@ export function Change({ found, row }) {
   return html`<code><strong>${name}</strong>: ${before} → ${after}</code>`;
 }
 
-/**
- * Findings with their advice; each opens its guard.
- * @param {{context: FunctionContext, findings: Finding[]}} props
- */
+/** @type {Component<{context: FunctionContext, findings: Finding[]}>} Findings with their advice; each opens its guard. */
 export function Findings({ context: { documents, go }, findings }) {
   return findings.map((finding) => html`
     <div class="cdiag-finding-box" key=${finding.id}>
@@ -53,10 +47,7 @@ export function GuardLink({ context: { found, go, id }, at }) {
     </button>`;
 }
 
-/**
- * A short name for a guard: A, B, ... Z, AA, ...
- * @param {{guard: number}} props
- */
+/** @type {Component<{guard: number}>} A short name for a guard: A, B, ... Z, AA, ... */
 export function Tag({ guard }) {
   return html`<span class="cdiag-tagged">${nameTag(guard)}</span>`;
 }

@@ -2,7 +2,7 @@
 import { Copy, Icon, Link, Prose } from "../core/blocks.js";
 import { Code, Diff, ExampleView, Fold } from "../core/code.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
-import { findCellNumber, selectLine } from "../core/notebook-cell.js";
+import { findCellNumber, NotebookCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { Cost, Proof } from "./parts.js";
 import { useState } from "../vendor/hooks.js";
@@ -80,7 +80,7 @@ function describeGain({ steps }, number) {
 function PlaceLink({ card, step: { file, line, place } }) {
   const cell = findCellNumber(file);
   if (cell === null || line === null) return html`<code class="cdiag-step-place" title=${[file, line].filter((part) => part !== null).join(":")}>${oneLine(place, WIDEST)}</code>`;
-  const go = () => selectLine(card.node.current, cell, line);
+  const go = () => new NotebookCell(card.node.current, cell).selectLine(line);
   return html`<button type="button" class="cdiag-link cdiag-step-place" data-hint="go to this line" onClick=${go}>In[${cell}]:${line}</button>`;
 }
 

@@ -3,7 +3,7 @@ import { Copy, Icon } from "../core/blocks.js";
 import { Code, Diff } from "../core/code.js";
 import { saveFile } from "../core/dom.js";
 import { formatAmount } from "../core/format.js";
-import { hasCells, readCell, trimLines, writeCell } from "../core/notebook-cell.js";
+import { hasCells, NotebookCell, trimLines } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 
@@ -80,7 +80,7 @@ function Replace({ card: { node: { current: node }, store }, cells, look }) {
   const write = (which) => {
     const from = which === "after" ? "before" : "after";
     const isAsDrawn = cells.every((source) => findCellState(node, source) === from);
-    for (const source of isAsDrawn ? cells : []) writeCell(node, source.cell ?? 0, source[which] ?? "", listTexts(source));
+    for (const source of isAsDrawn ? cells : []) findCell(node, source).write(source[which] ?? "");
     setTimeout(look, DRAWN_MS);
   };
   if (states.every((state) => state === "after")) {
@@ -94,12 +94,7 @@ function Replace({ card: { node: { current: node }, store }, cells, look }) {
     <button type="button" class="cdiag-button cdiag-replace" disabled=${!isSame || isWaiting} data-hint=${isWaiting ? "when the kernel is idle" : "puts the changed text into the cell; nothing runs"} onClick=${() => write("after")}>Replace ${name}</button>`;
 }
 
-/** @typedef {"before" | "after" | "other" | "gone"} CellState */
-
-/**
- * Why the changed text cannot be put into the cells.
- * @param {CellState[]} states
- */
+/** @type {Write<string[]>} Why the changed text cannot be put into cells of these states. */
 function explain(states) {
   // A page whose cell ran again does not know its number, nor does one that was loaded again while a cell ran that was
   // edited since.
@@ -107,20 +102,17 @@ function explain(states) {
   return states.length === 1 ? "The cell has changed since" : "The cells have changed since";
 }
 
+/** @param {Element | null} node @param {ChangedSource} source */
+function findCell(node, { cell, before, after }) {
+  return new NotebookCell(node, cell, [before ?? "", after ?? ""]);
+}
+
 /**
  * What the notebook has in the cell now: the text before the change, the one after it, another one, or no such cell.
  * @param {Element | null} node
  * @param {ChangedSource} source
- * @returns {CellState}
  */
 function findCellState(node, source) {
-  const text = source.cell === null ? null : readCell(node, source.cell, listTexts(source));
-  if (text === null) return "gone";
-  const [before, after] = listTexts(source).map(trimLines);
-  return trimLines(text) === before ? "before" : trimLines(text) === after ? "after" : "other";
-}
-
-/** @param {ChangedSource} source */
-function listTexts({ before, after }) {
-  return [before ?? "", after ?? ""];
+  const { text, texts } = findCell(node, source);
+  return text === null ? "gone" : ["before", "after"][texts.indexOf(trimLines(text))] ?? "other";
 }

@@ -2,7 +2,7 @@
 import { explain } from "../core/blocks.js";
 import { findAll, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
-import { findCellNumber, hasCells, selectLine } from "../core/notebook-cell.js";
+import { findCellNumber, hasCells, NotebookCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { classOf, fitColumns, listColumns, makeContext, readLine, WITH_BARS, writeCell } from "./columns.js";
 import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
@@ -190,7 +190,7 @@ function RowCells({ compiles, table, row, columns, canGo }) {
   const cell = canGo ? findCellNumber(file) : null;
   /** @param {MouseEvent} event */
   const go = (event) => {
-    if (selectLine(targetOf(event), cell ?? 0, line ?? 1)) event.stopPropagation(); // the cell may have run again since
+    if (new NotebookCell(targetOf(event), cell ?? 0).selectLine(line ?? 1)) event.stopPropagation(); // the cell may have run again since
   };
   return useMemo(() => columns.map((column) => {
     const text = writeCell(column, table, context);

@@ -2,7 +2,7 @@
 import { make } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
-import { hasCells, selectLine } from "../core/notebook-cell.js";
+import { hasCells, NotebookCell } from "../core/notebook-cell.js";
 import { readPalette } from "../core/theme.js";
 import { draw, html } from "../core/view.js";
 import { toX } from "./axis.js";
@@ -247,7 +247,7 @@ export class Timeline {
    * @param {Lane} lane
    */
   goToLine(lane) {
-    return lane.cell !== null && selectLine(this.node, lane.cell, lane.line ?? 1);
+    return lane.cell !== null && new NotebookCell(this.node, lane.cell).selectLine(lane.line ?? 1);
   }
 
   /** @param {CompileBar} bar */
