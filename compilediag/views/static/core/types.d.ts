@@ -11,8 +11,6 @@ type Store = import("./store.js").Store;
 type Table<Name extends string = string> = import("./store.js").Table<Name>;
 type Trail = import("./place.js").Trail;
 
-type Card = import("../plan/plan-card.js").Card;
-type PlanActions = import("../plan/plan-card.js").PlanActions;
 type Size = import("../dashboard/header.js").Size;
 
 /** Draws what its properties say. */

@@ -6,8 +6,6 @@ import { html, useTicks } from "../core/view.js";
 
 const TICK_MS = 1000;
 
-/** @typedef {{kind: string, label: string, seconds: number, step?: number}} Part */
-
 /**
  * While a session is live, it has its place from the start, so that the steps below do not move.
  * @param {{store: Store, plan: Plan}} props
@@ -30,21 +28,14 @@ export function TimeSplit({ store, plan }) {
   </div>`;
 }
 
-/**
- * Nothing has recompiled: all that has compiled, and what compiles now, is needed.
- * @param {Store} store
- * @returns {Part}
- */
+/** @type {(store: Store) => TimePart} Nothing has recompiled: all that has compiled, and what compiles now, is needed. */
 function measureNeeded(store) {
   const began = Math.min(...store.now.map((flight) => flight.started_ms), store.kernelNow());
   const seconds = (store.totals.compile_s ?? 0) + Math.floor((store.kernelNow() - began) / 100) / 10;
   return { kind: "is-needed", label: "needed", seconds };
 }
 
-/**
- * @param {Plan} plan
- * @returns {Part[]}
- */
+/** @type {(plan: Plan) => TimePart[]} */
 function listParts({ seconds, seconds_saved: saved, steps, costs, leads, searched, tried }) {
   const measured = searched?.holds ? searched : tried?.holds ? tried : null;
   const [before, after] = [measured?.compile_seconds_before ?? null, measured?.compile_seconds_after ?? null];

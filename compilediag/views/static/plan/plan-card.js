@@ -17,30 +17,7 @@ const WAITING = [
   "The first compile of a function is needed; the next calls reuse it.",
 ];
 
-/** @typedef {{label: string, evidence: number[]}} Picked what is selected: its name, and event ids */
-/**
- * @typedef {object} PlanActions
- * @property {(picked: Picked) => void} pick
- * @property {(place: Place) => void} explore
- * @property {(evidence: number[] | null) => void} [mark] marks the compiles of these events for a moment
- * @property {(evidence: number[]) => void} [showStretch] shows the stretch of the timeline that has these compiles
- */
-/**
- * @typedef {object} Card what the parts of the card share
- * @property {Store} store
- * @property {PlanActions} actions
- * @property {Plan} plan
- * @property {boolean} isLive
- * @property {string | null} picked label of what is selected
- * @property {boolean} isPrinting on paper, all is open
- * @property {{current: HTMLElement | null}} node
- */
-
-/**
- * The card; nothing before there is a plan. It is drawn again only if what it shows has changed.
- * @param {{store: Store, actions: PlanActions, picked?: string | null, isPrinting?: boolean, children?: ComponentChild}} props
- *   `children`: below the headline; they may depend on the findings
- */
+/** @type {Component<PlanCardProps>} The card; nothing without a plan. It is drawn again only if what it shows has changed. */
 export function PlanCard({ store, actions, picked = null, isPrinting = false, children = null }) {
   const { plan, search, canSearch, isFrozen, meta, examples, torch_docs } = store;
   const isLive = store.isLive();
@@ -49,14 +26,15 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false, ch
   const [cells, look] = useCells(node, plan);
   return useMemo(() => {
     if (!plan) return null;
-    const card = { store, actions, plan, isLive, picked, isPrinting, node };
-    const large = listLargeCosts(plan, isLive);
-    const isEmpty = !plan.steps.length && !large.length;
+    const costs = listLargeCosts(plan, isLive);
+    const isEmpty = !plan.steps.length && !costs.length;
+    /** @type {Card} */
+    const card = { store, actions, plan, isLive, costs, isEmpty, picked, isPrinting, node, look };
     return html`
       <section class="cdiag-plan" aria-label="Plan" ref=${node} onPointerOver=${look} onFocusIn=${look}>
         <div class="cdiag-plan-top">
           <div class="cdiag-plan-verdict">
-            <p class="cdiag-plan-kind">${describeState(plan, isLive, trial.isRunning, isEmpty)}</p>
+            <p class="cdiag-plan-kind">${trial.isRunning ? "Plan · trying" : describeState(card)}</p>
             <h2 class="cdiag-plan-headline" aria-live="polite">${keepDurations(plan.headline)}${isLive && !plan.recompiles && !plan.leads && " so far"}</h2>
           </div>
           <div class="cdiag-plan-actions">
@@ -68,8 +46,8 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false, ch
         ${children}
         <${TimeSplit} store=${store} plan=${plan} />
         ${isLive && isEmpty ? html`<ol class="cdiag-steps is-waiting">${WAITING.map((text) => html`<li key=${text}>${text}</li>`)}<li aria-hidden="true"></li></ol>`
-          : !isEmpty && html`<${Steps} card=${card} costs=${large} look=${look} />`}
-        <${Rest} plan=${plan} costs=${plan.costs.filter((cost) => !large.includes(cost))} isEmpty=${isEmpty} isLive=${isLive} />
+          : !isEmpty && html`<${Steps} card=${card} />`}
+        <${Rest} card=${card} />
         ${plan.notes.map((note) => html`<p class="cdiag-plan-note" key=${note}><${Prose} text=${note} /></p>`)}
         ${search?.lines.length ? html`<${Fold} title="Runs" isOpen=${trial.isRunning} name="cdiag-trial-runs">
           <ol class="cdiag-trial-lines">${search.lines.map((line, i) => html`<li key=${i}><${Prose} text=${line} /></li>`)}</ol>
@@ -87,22 +65,16 @@ export function listLargeCosts(plan, isLive) {
   return plan.costs.filter(({ title, seconds }) => title && !isLive && (!seconds || seconds >= LEAST_SHARE * plan.seconds));
 }
 
-/**
- * @param {Plan} plan
- * @param {boolean} isLive
- * @param {boolean} isTrying
- * @param {boolean} isEmpty
- */
-function describeState({ searched, tried }, isLive, isTrying, isEmpty) {
-  if (isTrying) return "Plan · trying";
+/** @type {Write<Card>} */
+function describeState({ plan: { searched, tried }, isLive, isEmpty }) {
   if (isLive) return "Plan so far";
   if (searched || tried) return "Plan · tried";
   return isEmpty ? "Plan" : "Plan · not tried yet";
 }
 
-/** @param {{card: Card, costs: CompileCost[], look: () => void}} props */
-function Steps({ card, costs, look }) {
-  const { isLive, plan: { steps, sources, code } } = card;
+/** @param {{card: Card}} props */
+function Steps({ card }) {
+  const { isLive, costs, plan: { steps, sources, code } } = card;
   const [showsAll, setShowsAll] = useState(false);
   const keys = makeKeys(steps.map(({ rule, file, line, expression }) => [rule, file, line, expression]));
   const first = isLive ? FIRST_LIVE : FIRST;
@@ -117,17 +89,18 @@ function Steps({ card, costs, look }) {
         ${costs.map((cost, i) => html`<${CostRow} key=${`${cost.kind} ${i}`} card=${card} cost=${cost} />`)}
       </ol>
       ${!isBeside && toggle}
-      <${WholeChange} card=${card} look=${look}>${isBeside && toggle}<//>
+      <${WholeChange} card=${card}>${isBeside && toggle}<//>
     </div>`;
 }
 
 /**
  * What no step resolves, what costs less, and specifications that can replace steps: folded, but open if there is
  * nothing else.
- * @param {{plan: Plan, costs: CompileCost[], isEmpty: boolean, isLive: boolean}} props
+ * @param {{card: Card}} props
  */
-function Rest({ plan, costs, isEmpty, isLive }) {
+function Rest({ card: { plan, costs: large, isEmpty, isLive } }) {
   const { unresolved, specs, searched } = plan;
+  const costs = plan.costs.filter((cost) => !large.includes(cost));
   return html`<div class="cdiag-plan-rest">
     ${searched && searched.rejected.length > 0 && html`<${Fold} title=${`${formatAmount(searched.rejected.length, "change")} tried and rejected`}><${Sentences} texts=${searched.rejected} /><//>`}
     ${specs.map(({ title, code }) => html`<${Fold} key=${title} title=${title.replace(/:$/, "")}><${Code} code=${code} hint="copy this specification" /><//>`)}

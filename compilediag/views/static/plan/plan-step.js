@@ -6,59 +6,53 @@ import { findCellNumber, NotebookCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
 import { Cost, Proof } from "./parts.js";
 import { useState } from "../vendor/hooks.js";
-/** @import { Card } from "./plan-card.js" */
 
 const WIDEST = 60; // characters of one value
 const LONGEST = 300; // characters of a line of code
 
-/**
- * The line of a step or of a cost: a button that opens it, and beside it a link to the place.
- * @param {{
- *   isOpen: boolean, toggle: () => void, number: number | null, place: ComponentChild, saves: string, seconds: number,
- *   children: ComponentChild
- * }} props
- */
-function Row({ isOpen, toggle, number, place, saves, seconds, children }) {
-  return html`<div class=${`cdiag-step-row ${isOpen ? "is-open" : ""}`}>
-    <button type="button" class="cdiag-step-title" aria-expanded=${isOpen} onClick=${toggle}>
-      <${Icon} name="open" />
-      <span class="cdiag-step-number">${number ?? "–"}</span>
-      <span class="cdiag-step-cause">${children}</span>
-    </button>
-    ${place}
-    <span class="cdiag-step-count">${saves}</span>
-    <b class="cdiag-step-seconds">${seconds > 0 && `−${formatSeconds(seconds)}`}</b>
-  </div>`;
+/** @type {Component<PlanRowProps>} A button that opens the row, and beside it a link to the place. */
+function Row({ card, rule, number, title, place, saves, seconds, isLater = false, onPoint, children }) {
+  const [isChosen, choose] = useState(false);
+  const isOpen = isChosen || card.isPrinting;
+  return html`<li class=${isLater ? "cdiag-step is-later" : "cdiag-step"} data-rule=${rule}
+    onPointerEnter=${() => onPoint?.(true)} onPointerLeave=${() => onPoint?.(false)}>
+    <div class=${isOpen ? "cdiag-step-row is-open" : "cdiag-step-row"}>
+      <button type="button" class="cdiag-step-title" aria-expanded=${isOpen} onClick=${() => choose(!isChosen)}>
+        <${Icon} name="open" />
+        <span class="cdiag-step-number">${number ?? "–"}</span>
+        <span class="cdiag-step-cause">${title}</span>
+      </button>
+      ${place}
+      <span class="cdiag-step-count">${saves}</span>
+      <b class="cdiag-step-seconds">${seconds > 0 && `−${formatSeconds(seconds)}`}</b>
+    </div>
+    ${isOpen && children}
+  </li>`;
 }
 
 /** @param {{card: Card, step: PlanStep, number: number, isLater: boolean}} props */
 export function PlanStepRow({ card, step, number, isLater }) {
   const { plan, actions: { mark } } = card;
-  const [isChosen, choose] = useState(false);
-  const isOpen = isChosen || card.isPrinting;
   const values = step.title_values.map((value) => oneLine(value, WIDEST));
-  const name = `cdiag-step ${isLater ? "is-later" : ""}`;
-  return html`<li class=${name} data-rule=${step.rule} onPointerEnter=${() => mark?.(step.evidence)} onPointerLeave=${() => mark?.(null)}>
-    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${number} saves=${describeGain(plan, number)}
-      seconds=${step.seconds_gained} place=${html`<${PlaceLink} card=${card} step=${step} />`}>
-      <b><${Prose} text=${oneLine(step.title || step.what, LONGEST)} /></b>
-      <span class="cdiag-step-values">${values.map((value, i) => html`${i ? ", " : " "}<code key=${i}>${value}</code>`)}${step.has_more_values && ", …"}</span>
-    <//>
-    ${isOpen && html`<${StepBody} card=${card} step=${step} number=${number} />`}
-  </li>`;
+  const title = html`
+    <b><${Prose} text=${oneLine(step.title || step.what, LONGEST)} /></b>
+    <span class="cdiag-step-values">${values.map((value, i) => html`${i ? ", " : " "}<code key=${i}>${value}</code>`)}${step.has_more_values && ", …"}</span>`;
+  return html`
+    <${Row} card=${card} rule=${step.rule} number=${number} title=${title} place=${html`<${PlaceLink} card=${card} step=${step} />`}
+      saves=${describeGain(plan, number)} seconds=${step.seconds_gained} isLater=${isLater}
+      onPoint=${(/** @type {boolean} */ isInside) => mark?.(isInside ? step.evidence : null)}>
+      <${StepBody} card=${card} step=${step} number=${number} />
+    <//>`;
 }
 
 /** @param {{card: Card, cost: CompileCost}} props */
 export function CostRow({ card, cost }) {
-  const [isChosen, choose] = useState(false);
-  const isOpen = isChosen || card.isPrinting;
   const place = cost.place ? html`<code class="cdiag-step-place">${cost.place}</code>` : html`<span class="cdiag-step-place"></span>`;
-  return html`<li class="cdiag-step" data-rule=${cost.kind}>
-    <${Row} isOpen=${isOpen} toggle=${() => choose(!isChosen)} number=${null} place=${place} saves="" seconds=${cost.seconds}>
-      <b><${Prose} text=${cost.title} /></b>
-    <//>
-    ${isOpen && html`<div class="cdiag-step-body"><${Cost} cost=${cost} /></div>`}
-  </li>`;
+  const title = html`<b><${Prose} text=${cost.title} /></b>`;
+  return html`
+    <${Row} card=${card} rule=${cost.kind} number=${null} title=${title} place=${place} saves="" seconds=${cost.seconds}>
+      <div class="cdiag-step-body"><${Cost} cost=${cost} /></div>
+    <//>`;
 }
 
 /**
@@ -73,10 +67,7 @@ function describeGain({ steps }, number) {
   return next < 0 ? "" : `with step ${next + 1}`;
 }
 
-/**
- * `In[4]:4` or `train.py:27`: a link that selects the line where the notebook has it.
- * @param {{card: Card, step: PlanStep}} props
- */
+/** @type {Component<{card: Card, step: PlanStep}>} `In[4]:4`, a link that selects the line in the notebook, or `train.py:27`. */
 function PlaceLink({ card, step: { file, line, place } }) {
   const cell = findCellNumber(file);
   if (cell === null || line === null) return html`<code class="cdiag-step-place" title=${[file, line].filter((part) => part !== null).join(":")}>${oneLine(place, WIDEST)}</code>`;
@@ -126,21 +117,16 @@ function StepChange({ plan, step, number }) {
   return found.map(({ source, lines }) => html`<div class="cdiag-box" key=${source.place}>
     <div class="cdiag-box-title">
       <span>The change of this step, in <code>${source.place}</code></span>
-      <${Copy} text=${writeAdded(lines)} hint="copy the new lines" kind="is-quiet is-small" />
+      <${Copy} text=${lines.flatMap(([, mark, text]) => (mark === "+" ? [text] : [])).join("\n")} hint="copy the new lines" kind="is-quiet is-small" />
     </div>
     <${Diff} lines=${lines} label=${`the change of step ${number}`} />
   </div>`);
 }
 
-/** @param {DiffLine[]} lines */
-function writeAdded(lines) {
-  return lines.flatMap(([, mark, text]) => (mark === "+" ? [text] : [])).join("\n");
-}
-
 /**
+ * The lines of a step, with those around them.
  * @param {ChangedSource} source
  * @param {number} number
- * @returns {DiffLine[]}
  */
 function selectLines({ lines }, number) {
   const isOwn = lines.map(([, , , step]) => step === number);

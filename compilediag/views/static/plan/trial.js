@@ -75,19 +75,27 @@ function estimate({ meta }, { seconds_saved: saved }) {
 export function TrialMessage({ trial, plan, explore }) {
   const { search, canSearch } = trial.store;
   if (trial.offer !== null) {
-    return html`<div class="cdiag-message cdiag-trial is-warn" role="status"><${Icon} name="warning" />
-      <span class="cdiag-message-text">${trial.offer}</span>
+    return html`<${Message} kind="warn" text=${trial.offer}>
       <button type="button" class="cdiag-button" onClick=${() => void trial.start({ is_accepted: true })}>Run beside it</button>
       <button type="button" class="cdiag-button" onClick=${() => void trial.start({ on_cpu: true })}>Fast, on the CPU</button>
       <button type="button" class="cdiag-button" onClick=${() => trial.stop()}>Cancel</button>
-    </div>`;
+    <//>`;
   }
   if (trial.isRunning && (canSearch || trial.isAsking)) return html`<${Progress} trial=${trial} />`;
   const error = trial.error || search?.error || (search?.running ? "The kernel has stopped, and the search with it." : "");
-  if (error) {
-    return html`<div class="cdiag-message cdiag-trial is-bad" role="status"><${Icon} name="stop" /><span class="cdiag-message-text">${error}</span></div>`;
-  }
-  return html`<${Verdict} plan=${plan} explore=${explore} />`;
+  return error ? html`<${Message} kind="bad" text=${error} />` : html`<${Verdict} plan=${plan} explore=${explore} />`;
+}
+
+/** @type {Record<string, string>} kind of a message -> its icon; progress has none */
+const ICONS = { good: "good", warn: "warning", bad: "stop" };
+
+/** @param {{kind: string, text: ComponentChild, children?: ComponentChild}} props `children`: buttons after the text */
+function Message({ kind, text, children }) {
+  return html`<div class="cdiag-message cdiag-trial is-${kind}" role="status">
+    ${kind in ICONS && html`<${Icon} name=${ICONS[kind]} />`}
+    <span class="cdiag-message-text">${text}</span>
+    ${children}
+  </div>`;
 }
 
 /** @param {{trial: Trial}} props */
@@ -95,11 +103,10 @@ function Progress({ trial }) {
   const { search } = trial.store;
   const [done, total] = [search?.done ?? 0, Math.max(1, search?.total ?? 1)];
   const text = search?.now ? html`<b>Trying: run ${formatCount(done + 1)}</b>, ${search.now} <span class="cdiag-dim">· in a fresh process</span>` : "The first run begins";
-  return html`<div class="cdiag-message cdiag-trial is-run" role="status">
-    <span class="cdiag-message-text">${trial.isAsking ? IDLE : text}</span>
+  return html`<${Message} kind="run" text=${trial.isAsking ? IDLE : text}>
     ${!trial.isAsking && html`<progress class="cdiag-trial-bar" aria-label="runs of the search" max=${total} value=${done}></progress>`}
     <button type="button" class="cdiag-button" disabled=${trial.isCancelled} onClick=${() => trial.stop()}>${trial.isCancelled ? "Cancelling" : "Cancel"}</button>
-  </div>`;
+  <//>`;
 }
 
 /** @param {{plan: Plan, explore: (place: Place) => void}} props */
@@ -121,19 +128,15 @@ function Verdict({ plan, explore }) {
     : describeMeasured(outcome);
   const others = searched && !outcome.holds ? left : left.slice(1);
   const events = unresolved.flatMap((cause) => cause.evidence);
-  return html`<div class=${`cdiag-message cdiag-trial ${isWhole ? "is-good" : "is-warn"}`} role="status">
-      <${Icon} name=${isWhole ? "good" : "warning"} />
-      <span class="cdiag-message-text"><b>${lead}</b> <span class="cdiag-trial-facts"><${Prose} text=${rest} /></span></span>
+  const text = html`<b>${lead}</b> <span class="cdiag-trial-facts"><${Prose} text=${rest} /></span>`;
+  return html`<${Message} kind=${isWhole ? "good" : "warn"} text=${text}>
       ${!isWhole && events.length > 0 && html`<button type="button" class="cdiag-button" onClick=${() => explore({ events })}>Show the guard</button>`}
-    </div>
+    <//>
     ${others.length > 0 && html`<ul class="cdiag-sentences cdiag-trial-left">${others.map((text, i) => html`<li key=${i}><${Prose} text=${text} /></li>`)}</ul>`}
     ${searched?.notes.map((note, i) => html`<p class="cdiag-plan-note" key=${i}><${Prose} text=${note} /></p>`)}`;
 }
 
-/**
- * "8 → 0 recompiles · compiling 1 min 4 s → 26.1 s · run 1 min 18 s → 39.8 s · same output"
- * @param {Outcome | SearchOutcome} outcome
- */
+/** @type {Write<Outcome | SearchOutcome>} "8 → 0 recompiles · compiling 1 min 4 s → 26.1 s · run 1 min 18 s → 39.8 s · same output" */
 function describeMeasured(outcome) {
   /** @type {[string, number | null, number | null, (value: number) => string, string][]} */
   const pairs = [

@@ -30,8 +30,8 @@ export function useCells(node, plan) {
   return [cells, look];
 }
 
-/** @param {{card: Card, look: () => void, children: ComponentChild}} props `children`: beside its title */
-export function WholeChange({ card, look, children }) {
+/** @param {{card: Card, children: ComponentChild}} props `children`: beside its title */
+export function WholeChange({ card, children }) {
   const { sources, patch, code } = card.plan;
   const [isChosen, choose] = useState(false);
   if (!sources.length && !code) return null;
@@ -48,7 +48,7 @@ export function WholeChange({ card, look, children }) {
       ${children}
       <span class="cdiag-whole-actions">
         <${Copy} text=${text ?? ""} hint=${`copy ${what}`} />
-        ${areCells && hasCells(card.node.current) && html`<${Replace} card=${card} cells=${cells} look=${look} />`}
+        ${areCells && hasCells(card.node.current) && html`<${Replace} card=${card} cells=${cells} />`}
         ${sources.length > 0 && !areCells && patch && html`<button type="button" class="cdiag-button" onClick=${() => saveFile("compilediag.patch", "text/x-diff", patch)}>Save patch</button>`}
       </span>
     </div>
@@ -69,11 +69,8 @@ function Size({ sources }) {
   return html`${added > 0 && html`<b class="is-added">+${added}</b>`} ${removed > 0 && html`<b class="is-removed">−${removed}</b>`} ${formatAmount(added + removed, "line").replace(/^\S+ /, "")} in ${places}`;
 }
 
-/**
- * Puts the changed text into each cell, runs nothing, and offers to undo it.
- * @param {{card: Card, cells: ChangedSource[], look: () => void}} props
- */
-function Replace({ card: { node: { current: node }, store }, cells, look }) {
+/** @type {Component<{card: Card, cells: ChangedSource[]}>} Puts the changed text into each cell, runs nothing, and offers to undo it. */
+function Replace({ card: { node: { current: node }, store, look }, cells }) {
   const states = cells.map((source) => findCellState(node, source));
   const name = cells.length === 1 ? `cell ${cells[0].place}` : `${cells.length} cells`;
   /** @param {"before" | "after"} which */
