@@ -24,14 +24,13 @@ export function lookUp(words, word) {
   return Object.hasOwn(words, word) ? words[word] : undefined;
 }
 
-/**
- * True for a number that can be shown.
- * @param {unknown} value
- * @returns {value is number}
- */
+/** @type {(value: Numeric) => value is number} whether a number can be shown */
 function isKnown(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
+
+/** @type {(write: Write<number>) => Write<Numeric>} writes a number as its sign and what `write` makes of its size */
+const withSign = (write) => (value) => (isKnown(value) ? signOf(value) + write(Math.abs(value)) : MISSING);
 
 /**
  * Rounds to one decimal below 10, else to a whole number; null if that gives 1,000 or more.
@@ -48,23 +47,21 @@ function signOf(value) {
   return value < 0 ? "-" : "";
 }
 
-/** @type {Write<Numeric>} A duration in s: "350 ns", "4.2 µs", "42 ms", "1.3 s", "2 min 5 s", "1 h 5 min". */
-export function formatSeconds(value) {
-  if (!isKnown(value)) return MISSING;
-  const size = Math.abs(value);
+/** A duration in s: "350 ns", "4.2 µs", "42 ms", "1.3 s", "2 min 5 s", "1 h 5 min". */
+export const formatSeconds = withSign((size) => {
   if (size === 0) return "0 s";
   for (const [factor, unit] of TIME_UNITS) {
     const text = roundBelow1000(size * factor);
-    if (text !== null) return `${signOf(value)}${text} ${unit}`;
+    if (text !== null) return `${text} ${unit}`;
   }
   // At least a second: one decimal up to a minute, then the two largest units.
   const text = size.toFixed(1);
-  if (Number(text) < 60) return `${signOf(value)}${text} s`;
+  if (Number(text) < 60) return `${text} s`;
   const seconds = Math.round(size);
   const [whole, large, small] = seconds < 3600 ? [seconds, "min", "s"] : [Math.round(size / 60), "h", "min"];
   const rest = whole % 60;
-  return `${signOf(value)}${formatCount(Math.floor(whole / 60))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
-}
+  return `${formatCount(Math.floor(whole / 60))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
+});
 
 /** @type {Write<string>} A sentence whose durations are not broken at the end of a line. */
 export function keepDurations(text) {
@@ -76,20 +73,17 @@ export function formatMicroseconds(value) {
   return isKnown(value) ? formatSeconds(value / 1e6) : MISSING;
 }
 
-/** @type {Write<Numeric>} The time of a kernel in ms, with the four digits that distinguish close choices: "0.1023 ms". */
-export function formatMilliseconds(value) {
-  if (!isKnown(value)) return MISSING;
-  if (Math.abs(value) >= 1000) return `${formatCount(value)} ms`;
-  const rounded = Number(value.toPrecision(4));
+/** The time of a kernel in ms, with the four digits that distinguish close choices: "0.1023 ms". */
+export const formatMilliseconds = withSign((size) => {
+  if (size >= 1000) return `${formatCount(size)} ms`;
+  const rounded = Number(size.toPrecision(4));
   if (rounded === 0) return "0 ms";
-  const text = rounded.toFixed(Math.min(100, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(rounded))))));
+  const text = rounded.toFixed(Math.min(100, Math.max(0, 3 - Math.floor(Math.log10(rounded)))));
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ms`;
-}
+});
 
-/** @type {Write<Numeric>} A whole number: "1,234". */
-export function formatCount(value) {
-  return isKnown(value) ? WHOLE.format(Math.sign(value) * Math.round(Math.abs(value))) : MISSING; // halves away from zero
-}
+/** A whole number: "1,234". Halves are rounded away from zero. */
+export const formatCount = withSign((size) => WHOLE.format(Math.round(size)));
 
 /**
  * A number of things: "1 compile", "3 misses"; `many` is the plural where it is not `one` with an s.
@@ -106,17 +100,15 @@ export function formatTimes(count) {
   return count === 1 ? "once" : `${formatCount(count)}x`;
 }
 
-/** @type {Write<Numeric>} A size in bytes, in powers of 1,000: "999 B", "1.6 kB", "164 kB", "2.5 MB". */
-export function formatBytes(value) {
-  if (!isKnown(value)) return MISSING;
-  const size = Math.abs(value);
-  if (Math.round(size) < 1000) return `${signOf(value)}${Math.round(size)} B`;
+/** A size in bytes, in powers of 1,000: "999 B", "1.6 kB", "164 kB", "2.5 MB". */
+export const formatBytes = withSign((size) => {
+  if (Math.round(size) < 1000) return `${Math.round(size)} B`;
   for (const [factor, unit] of BYTE_UNITS) {
     const text = roundBelow1000(size / factor);
-    if (text !== null) return `${signOf(value)}${text} ${unit}`;
+    if (text !== null) return `${text} ${unit}`;
   }
-  return `${signOf(value)}${formatCount(size / 1e12)} TB`;
-}
+  return `${formatCount(size / 1e12)} TB`;
+});
 
 /**
  * A share as percent: 0.0031 is "0.3 %", 0.42 is "42 %". `isSigned` puts a + before positive shares.
@@ -131,13 +123,11 @@ export function formatShare(value, isSigned = false) {
   return `${sign}${Number(size.toFixed(1)) < 10 ? size.toFixed(1) : formatCount(size)} %`;
 }
 
-/** @type {Write<Numeric>} A number of a plug-in's table or of a guard, whose unit is not known: up to six significant digits. */
-export function formatNumber(value) {
-  if (!isKnown(value)) return MISSING;
-  const isExtreme = value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e15);
-  if (isExtreme) return value.toExponential(2);
-  return Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)));
-}
+/** A number of a plug-in's table or of a guard, whose unit is not known: up to six significant digits. */
+export const formatNumber = withSign((size) => {
+  if (size !== 0 && (size < 1e-3 || size >= 1e15)) return size.toExponential(2);
+  return Number.isInteger(size) ? formatCount(size) : String(Number(size.toPrecision(6)));
+});
 
 /** @type {Write<Numeric>} Unix milliseconds as the local clock shows them: "12:04:31". */
 export function formatClock(ms) {
@@ -146,8 +136,7 @@ export function formatClock(ms) {
 
 /** @type {Write<Numeric>} Unix milliseconds as a local date with the time: "22 November 2026, 12:04:31". */
 export function formatDate(ms) {
-  if (!isKnown(ms)) return MISSING;
-  return `${DAY.format(ms)}, ${formatClock(ms)}`;
+  return isKnown(ms) ? `${DAY.format(ms)}, ${formatClock(ms)}` : MISSING;
 }
 
 const DAY_MS = 86_400_000;

@@ -13,10 +13,7 @@ const QUIET_TICK_MS = 1000;
 /** @type {Record<string, string>} the states that have words of their own */
 const ENDS = { lost: "The session's file was lost", cut: "The kernel stopped", unfinished: "Saved while watching" };
 
-/**
- * The state of a session as the page shows it.
- * @param {Store} store
- */
+/** @type {Write<Store>} The state of a session as the page shows it. */
 function findState(store) {
   const { meta, hasKernelStopped, paused, search, canSearch } = store;
   if (paused) return "paused";
@@ -55,7 +52,7 @@ function Now({ store, compiles, size, onFlight }) {
   return html`<div class="cdiag-now" data-state=${state}>
     ${isFlying ? html`<${Flight} store=${store} compiles=${compiles} onFlight=${onFlight} />` : html`
       <${Dot} state=${state} isQuiet=${size === "line"} />
-      <span class="cdiag-now-what" role="status">${describeState(state, store, size)}</span>`}
+      <span class="cdiag-now-what" role="status"><${State} state=${state} store=${store} size=${size} /></span>`}
   </div>`;
 }
 
@@ -65,12 +62,8 @@ function Dot({ state, isQuiet }) {
   return html`<span class="cdiag-dot is-${state === "trying" ? "live" : state}"></span>`;
 }
 
-/**
- * @param {string} state
- * @param {Store} store
- * @param {Size} size
- */
-function describeState(state, store, size) {
+/** @param {{state: string, store: Store, size: Size}} props */
+function State({ state, store, size }) {
   const { waiting, totals } = store;
   const compiles = `${formatAmount(totals.compiles ?? 0, "compile")}, ${formatSeconds(totals.compile_s ?? 0)}`;
   if (state === "paused") return html`<b>Paused</b> <${Dim}>· ${formatAmount(waiting.length, "update")} waiting<//>`;
@@ -113,10 +106,7 @@ function LastEnd({ store }) {
   return html`<${More}> · the last one ended <${Ago} ms=${end} now=${store.kernelNow()} /><//>`;
 }
 
-/**
- * What has compiled longest, and a list of what else compiles.
- * @param {{store: Store, compiles: Compiles, onFlight: (flight: RunningCompile) => void}} props
- */
+/** @type {Component<Omit<NowProps, "size">>} What has compiled longest, and a list of what else compiles. */
 function Flight({ store, compiles, onFlight }) {
   const [flight, ...others] = [...store.now].sort((a, b) => a.started_ms - b.started_ms);
   const change = compiles.describe(flight.compile_key);
@@ -152,23 +142,17 @@ function What({ flight, change }) {
   return html`<${More}>Compiling <//>${isBackward && "the backward of "}<b>${name}</b>${!flight.before_s && !isBackward && html` <${Dim}><${More}>for the first time<//><//>`}`;
 }
 
-/**
- * @param {RunningCompile} flight
- * @param {Store} store
- */
+/** @param {RunningCompile} flight @param {Store} store */
 function secondsOf(flight, store) {
   return Math.max(0, (store.kernelNow() - flight.started_ms) / 1000);
 }
 
-/**
- * Seconds of a clock that runs: it shows no time that has not passed.
- * @param {number} seconds
- */
+/** @type {Write<number>} Seconds of a clock that runs: it shows no time that has not passed. */
 function writeSeconds(seconds) {
   return formatSeconds(Math.floor(seconds * 10) / 10);
 }
 
-/** @param {RunningCompile} flight */
+/** @type {Write<RunningCompile>} */
 function writePhase(flight) {
   return flight.phase ? phaseLabel(flight.phase) : "starting";
 }

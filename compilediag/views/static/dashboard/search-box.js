@@ -1,5 +1,6 @@
 // The field of the search, and below the head where its hits are: buttons that go there.
 import { Icon, SearchField } from "../core/blocks.js";
+import { onKeys } from "../core/dom.js";
 import { formatAmount, formatCount } from "../core/format.js";
 import { html } from "../core/view.js";
 
@@ -42,14 +43,10 @@ export class Hits {
 
 /** @param {{query: string, hits: Hits, onQuery: (text: string) => void}} props */
 export function SearchBox({ query, hits, onQuery }) {
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (event.key === "Enter") hits.move(event.shiftKey ? -1 : 1);
-    else if (event.key === "Escape" && query) onQuery("");
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
+  const onKey = onKeys({
+    Enter: ({ shiftKey }) => hits.move(shiftKey ? -1 : 1),
+    Escape: () => (query ? onQuery("") : false),
+  });
   const at = hits.at < 0 ? formatCount(hits.total) : `${formatCount(hits.at + 1)} / ${formatCount(hits.total)}`;
   return html`<div class=${query ? "cdiag-find has-query" : "cdiag-find"}>
     <${Icon} name="search" />

@@ -1,6 +1,6 @@
 // The tabs above the table, with counts. Those without rows are in a menu behind them.
 import { explain } from "../core/blocks.js";
-import { targetOf } from "../core/dom.js";
+import { onKeys, targetOf } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { Menu } from "../core/menu.js";
 import { html } from "../core/view.js";
@@ -14,41 +14,36 @@ export function hasRows(tab, count) {
   return !tab.isAside && count !== undefined && count.all > 0;
 }
 
-/** @param {TabCount} count */
+/** @type {Write<TabCount>} */
 function writeCount({ shown, all, isBlind }) {
   if (isBlind && !all) return "not collected";
   return shown === all ? formatCount(all) : `${formatCount(shown)} of ${formatCount(all)}`;
 }
 
-/**
- * `panelId` is the element that the tabs control. While something is searched, only tabs with hits are shown.
- * @param {{panelId: string, tabs: Tab[], current: Tab, counts: Map<string, TabCount>, isFiltered: boolean, onPick: (tab: Tab) => void}} props
- */
+/** @type {Component<TabBarProps>} While something is searched, only tabs with hits are shown. */
 export function TabBar({ panelId, tabs, current, counts, isFiltered, onPick }) {
   /** @param {Tab} tab */
   const isShown = (tab) => {
     const count = counts.get(tab.name);
     return tab === current || (hasRows(tab, count) && (!isFiltered || Boolean(count?.shown)));
   };
-  /**
-   * The element of a tab has the focus once it is shown.
-   * @param {Tab} tab
-   */
+  /** @param {Tab} tab whose element has the focus once it is shown */
   const pick = (tab) => {
     onPick(tab);
     document.getElementById(`${panelId}-${tab.name}`)?.focus();
   };
   const [shown, others] = [tabs.filter(isShown), tabs.filter((tab) => !isShown(tab))];
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
+  /** @param {KeyboardEvent} event @param {number} step */
+  const move = (event, step) => {
     const here = shown.findIndex((tab) => tab.name === targetOf(event).closest("button")?.dataset.tab);
-    /** @type {Record<string, number>} */
-    const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: shown.length - 1 };
-    if (!(event.key in steps)) return;
-    pick(shown[(steps[event.key] + shown.length) % shown.length]);
-    event.preventDefault();
-    event.stopPropagation();
+    pick(shown[(here + step + shown.length) % shown.length]);
   };
+  const onKey = onKeys({
+    ArrowRight: (event) => move(event, 1),
+    ArrowLeft: (event) => move(event, -1),
+    Home: () => pick(shown[0]),
+    End: () => pick(shown[shown.length - 1]),
+  });
   /** @type {Command[]} */
   const commands = others.map((tab) => {
     const count = counts.get(tab.name);

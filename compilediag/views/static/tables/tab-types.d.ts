@@ -76,6 +76,53 @@ interface TabCount {
   isBlind: boolean;
 }
 
+interface TabBarProps {
+  /** The element that the tabs control. */
+  panelId: string;
+  tabs: Tab[];
+  current: Tab;
+  /** By name of the tab. */
+  counts: Map<string, TabCount>;
+  isFiltered: boolean;
+  onPick: (tab: Tab) => void;
+}
+
+/** What is said above the rows of a tab. */
+interface TabNote {
+  note: string | null;
+  isWarning: boolean;
+}
+
+interface DataTableProps {
+  compiles: Compiles;
+  tab: Tab;
+  /** Positions of the rows that passed the filter. */
+  passed: number[];
+  said: TabNote;
+  openId: number | null;
+  /** Runs on a click or Enter. */
+  onOpen: OpenRow;
+  /** Gets what moves to a row. */
+  handle: { current: TableHandle | null };
+  isHidden?: boolean;
+}
+
+interface CallSitesProps {
+  stacks: CallStacks;
+  /** Of the compiles that passed the filter. */
+  positions: number[];
+  filter: Filter;
+  note: string | null;
+  openId: number | null;
+  onOpen: OpenRow;
+}
+
+/** A tab that can be printed, and its rows. */
+interface PrintedTab {
+  tab: Tab;
+  positions: number[];
+}
+
 /** What moves to a row of a table from outside. */
 interface TableHandle {
   moveTo: (index: number, hasFocus: boolean) => void;
