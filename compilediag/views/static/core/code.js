@@ -31,7 +31,7 @@ const IS_CPP = /\.(?:cpp|cpp_pybinding|cuda|metal)\(/;
 /** Names of artifacts that are code. */
 const CODE_NAMES = /graph|code|program|guards|runnable|BYTECODE|_wrapper|_forward$|_backward$|_prologue$|_epilogue$/;
 
-/** @param {string} name */
+/** @type {Is<string>} */
 export function isCode(name) {
   return CODE_NAMES.test(name);
 }

@@ -40,12 +40,7 @@ export function findAll(root, selector) {
   return [.../** @type {Iterable<HTMLElement>} */ (root?.querySelectorAll(selector) ?? [])];
 }
 
-/**
- * Saves a text as a file, as the browser saves a download.
- * @param {string} name
- * @param {string} type
- * @param {string} text
- */
+/** @type {SaveText} Saves a text as a file, as the browser saves a download. */
 export function saveFile(name, type, text) {
   const link = make("a");
   link.href = URL.createObjectURL(new Blob([text], { type }));

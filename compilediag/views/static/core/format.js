@@ -263,10 +263,7 @@ export function formatValue(value, type = "text") {
 
 const NUMERIC = new Set(["s", "ms", "us", "int", "share", "bytes", "number"]);
 
-/**
- * True for a type whose columns are aligned to the right.
- * @param {string} [type]
- */
+/** @type {Is<string | undefined>} True for a type whose columns are aligned to the right. */
 export function isNumeric(type) {
   return type !== undefined && NUMERIC.has(type);
 }

@@ -18,7 +18,7 @@ function findHint(start) {
   return null;
 }
 
-/** @param {HTMLElement} node */
+/** @type {Is<HTMLElement>} */
 function isCut(node) {
   return node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).textOverflow === "ellipsis";
 }

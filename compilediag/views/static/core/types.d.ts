@@ -20,8 +20,15 @@ type View = Component<{ store: Store; trail: Trail; place: Place }>;
 
 /** A number, or a missing one. */
 type Numeric = number | null | undefined;
+/** Draws something; it is called, not used as a component. */
+type Draw<Thing> = (thing: Thing) => ComponentChild;
+/** Whether something is what the function is called. */
+type Is<Thing> = (thing: Thing) => boolean;
 /** Writes something as a text. */
 type Write<Thing> = (thing: Thing) => string;
+
+/** `type` is that of the file's content. */
+type SaveText = (name: string, type: string, text: string) => void;
 
 /** What runs when a row is chosen. */
 type OpenRow = (table: Table<any>, row: Cells) => void;

@@ -51,7 +51,7 @@ export class Dashboard extends Page {
   constructor(root, store, trail) {
     super(root, store, trail);
     this.explore = (/** @type {Place} */ place) => trail.explore(place);
-    /** @param {Table<any>} table @param {Cells} row */
+    /** @type {OpenRow} */
     this.openRow = (table, row) => this.show({ key: this.compiles.keyOf(table, row), table, row });
     /** @type {string | null} name of the tab that the reader has chosen */
     this.chosen = null;
@@ -96,7 +96,11 @@ export class Dashboard extends Page {
     });
     this.isChoosing = false; // which tables to print
     this.printed = USUAL;
-    this.exports = new Exports(store, () => ({ tab: this.tab, positions: this.filter.pass(this.tab) }), () => this.update({ isChoosing: true }), () => this.readRange());
+    this.exports = new Exports(store, {
+      readTable: () => ({ tab: this.tab, positions: this.filter.pass(this.tab) }),
+      readRange: () => this.readRange(),
+      print: () => this.update({ isChoosing: true }),
+    });
     this.notice = new EndNotice(store);
     this.memory = new SessionMemory("dashboard"); // of which table, search and step the reader chose
     this.isFull = store.isFrozen || recall(nameOfSize()) === "full";
@@ -319,10 +323,7 @@ export class Dashboard extends Page {
     this.paint();
   }
 
-  /**
-   * Selects a finding or a step of the plan; null, or the same one again, selects none.
-   * @param {Picked | null} picked
-   */
+  /** @param {Picked | null} picked a finding or a step of the plan; null, or the same one again, selects none */
   onPick(picked) {
     const isSelected = picked !== null && this.filter.picked?.label !== picked.label;
     this.filter.picked = isSelected ? picked : null;
@@ -330,20 +331,14 @@ export class Dashboard extends Page {
     this.paintFiltered();
   }
 
-  /**
-   * What the timeline shows, in s since the start.
-   * @returns {[from: number, to: number]}
-   */
+  /** @returns {[from: number, to: number]} what the timeline shows, in s since the start */
   readRange() {
     const { extent } = this.lanes;
     const { from, to } = this.timeline.model.zoom ?? extent;
     return [(from - extent.from) / 1000, (to - extent.from) / 1000];
   }
 
-  /**
-   * Shows the dashboard, and what a link names: a finding, or a stretch of the timeline.
-   * @param {Place} place
-   */
+  /** @param {Place} place what a link names: a finding, or a stretch of the timeline */
   goTo({ finding, range }) {
     this.paint();
     const found = finding && this.store.findings.find(({ id }) => id === finding);
@@ -371,10 +366,7 @@ export class Dashboard extends Page {
     this.timeline.node.scrollIntoView({ block: "nearest" });
   }
 
-  /**
-   * Opens the tab that has most of these events, and the detail of the first of them.
-   * @param {number[]} evidence
-   */
+  /** @param {number[]} evidence events; the tab that has most of them is shown, and the detail of the first one */
   goToEvidence(evidence) {
     const held = TABS.map((tab) => {
       const table = this.store.table(tab.table);
@@ -442,10 +434,7 @@ export class Dashboard extends Page {
     event.stopPropagation();
   }
 
-  /**
-   * Gives the focus to the next step of the plan, or the one before.
-   * @param {number} direction 1 or -1
-   */
+  /** @param {number} direction 1 gives the focus to the next step of the plan, -1 to the one before */
   moveStep(direction) {
     const steps = findAll(this.view, ".cdiag-step");
     const here = steps.findIndex((step) => step.contains(document.activeElement));
@@ -476,10 +465,7 @@ function Problem({ store: { problem, catchingUp } }) {
   return text && html`<div class="cdiag-notice" role="alert">${text}</div>`;
 }
 
-/**
- * Below the headline once the run has ended: what runs uncompiled.
- * @param {{store: Store, onPick: (finding: Finding) => void}} props
- */
+/** @param {{store: Store, onPick: (finding: Finding) => void}} props what runs uncompiled, once the run has ended */
 function Limits({ store, onPick }) {
   return listFindings(store.findings).filter(isLimit).map(([finding]) => html`
     <div class="cdiag-message is-bad" key=${finding.title}>

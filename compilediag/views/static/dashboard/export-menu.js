@@ -13,16 +13,9 @@ const FORMATS = [
   ["perfetto", "Perfetto trace"],
 ];
 
-/** @typedef {() => {tab: Tab, positions: number[]}} ReadTable the tab that is shown, with its rows */
-
 export class Exports {
-  /**
-   * @param {Store} store
-   * @param {ReadTable} readTable
-   * @param {() => void} onPrint
-   * @param {() => [from: number, to: number]} readRange what the timeline shows, in s since the start
-   */
-  constructor(store, readTable, onPrint, readRange) {
+  /** @param {Store} store @param {ExportedPage} page */
+  constructor(store, { readTable, readRange, print }) {
     this.store = store;
     this.message = ""; // what became of the last export
     /** @type {Command[]} */
@@ -31,20 +24,17 @@ export class Exports {
       { key: "json", label: "Everything as JSON", run: () => this.saveJson() },
     ];
     const byKernel = FORMATS.map(([key, label]) => ({ key, label, run: () => void this.write(key, label) }));
-    // A notebook prints all of its cells, so only a report offers it.
-    const print = { key: "print", label: "Print or save as PDF", run: onPrint };
     const copyLink = async () => {
       const isCopied = await copyText(writeLink({ range: readRange() }), /** @type {HTMLElement} */ (document.activeElement));
       this.say(isCopied ? "The link to what the timeline shows is copied" : "The browser did not allow the copy");
     };
     const link = { key: "link", label: "Copy a link to this stretch", run: () => void copyLink() };
-    this.commands = store.isFrozen ? [link, ...inBrowser, print] : [...byKernel, ...inBrowser];
+    // A notebook prints all of its cells, so only a report offers it.
+    const paper = { key: "print", label: "Print or save as PDF", run: print };
+    this.commands = store.isFrozen ? [link, ...inBrowser, paper] : [...byKernel, ...inBrowser];
   }
 
-  /**
-   * @param {string} format
-   * @param {string} label
-   */
+  /** @param {string} format @param {string} label */
   async write(format, label) {
     const { kernel } = this.store;
     if (!kernel) return;
@@ -59,7 +49,7 @@ export class Exports {
     this.store.notify(true);
   }
 
-  /** @param {ReturnType<ReadTable>} shown */
+  /** @param {ShownTab} shown */
   saveTable({ tab, positions }) {
     const { columns, rows } = this.store.table(tab.table);
     /** @param {unknown} value */
@@ -81,11 +71,7 @@ export class Exports {
     this.save("session.json", "application/json", text);
   }
 
-  /**
-   * @param {string} name
-   * @param {string} type
-   * @param {string} text
-   */
+  /** @type {SaveText} */
   save(name, type, text) {
     const file = name.replace(/[^\w.-]+/g, "_");
     saveFile(file, type, text);

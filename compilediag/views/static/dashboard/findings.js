@@ -24,10 +24,7 @@ export function listAdvice(findings) {
   return listFindings(findings).filter(([first]) => !first.is_expected);
 }
 
-/**
- * True for functions that run uncompiled; once the run has ended, that is a warning of its own.
- * @param {Finding[]} findings
- */
+/** @type {Is<Finding[]>} functions that run uncompiled; once the run has ended, that is a warning of its own */
 export function isLimit([{ rule }]) {
   return rule === "recompile_limit";
 }
@@ -39,10 +36,7 @@ export function Findings(props) {
   const advice = listAdvice(store.findings).filter((alike) => store.isLive() || !isLimit(alike));
   const notes = listFindings(store.findings).filter(([first]) => first.is_expected);
   if (!advice.length && !notes.length) return null;
-  /**
-   * @param {Finding[][]} groups
-   * @param {boolean} isNumbered
-   */
+  /** @param {Finding[][]} groups @param {boolean} isNumbered */
   const list = (groups, isNumbered) => html`<ol class="cdiag-finding-list">
     ${groups.map((findings, i) => html`
       <${Item} props=${props} key=${findings[0].rule + (findings[0].evidence[0] ?? "")} findings=${findings}
@@ -91,10 +85,7 @@ function Item({ props: { store, picked, onPick, onExplore }, findings, number, i
   </li>`;
 }
 
-/**
- * The first line of a finding, which shows its evidence.
- * @param {{finding: Finding, picked: string | null, onPick: () => void, children: any}} props
- */
+/** @param {{finding: Finding, picked: string | null, onPick: () => void, children: any}} props the line that shows its evidence */
 function Title({ finding, picked, onPick, children }) {
   const values = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
   const hint = [formatPlace(finding.file, finding.line), values && `values: ${values}`].filter(Boolean).join("\n");

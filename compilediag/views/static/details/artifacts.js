@@ -24,10 +24,7 @@ const COLORED = 400_000; // characters that are colored; more elements would mak
 const CHUNK = 200_000; // characters that are added per frame when everything is shown
 const ADDRESS = /^https?:\/\/\S+$/;
 
-/**
- * Texts by stage, within a stage in order of time, and a link to graphs and code side by side.
- * @param {{rows: Cells[], title: string, details: Details}} props `title` of the compile
- */
+/** @type {Component<ArtifactsProps>} Texts by stage, within a stage in order of time, and a link to graphs and code side by side. */
 export function Artifacts({ rows, title, details: { store, actions } }) {
   const table = store.table("artifacts");
   const graphs = findTracedGraphs(rows.map((row) => ({ id: row[0], name: table.get(row, "name") })));
@@ -50,10 +47,7 @@ function Stage({ stage, rows, store }) {
       <${Artifact} key=${row[0]} id=${row[0]} name=${table.get(row, "name") ?? "text"} size=${table.get(row, "size")} stored=${store.texts.get(row[0])} />`)}`;
 }
 
-/**
- * @param {{id: number, name: string, size: number | null, stored: StoredText | undefined}} props `id` names the artifact
- * in the kernel, `size` is in bytes, `stored` is missing if the text is not in the page
- */
+/** @type {Component<ArtifactProps>} */
 export function Artifact({ id, name, size, stored }) {
   const [isOpen, setOpen] = useState(false);
   return html`
@@ -65,7 +59,7 @@ export function Artifact({ id, name, size, stored }) {
     </div>`;
 }
 
-/** @param {{id: number, name: string, stored: StoredText | undefined}} props */
+/** @type {Component<Omit<ArtifactProps, "size">>} */
 function ArtifactText({ id, name, stored }) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
@@ -73,12 +67,8 @@ function ArtifactText({ id, name, stored }) {
   const [isGrowing, setGrowing] = useState(false);
   const shown = useRef(0);
   const highlighter = useRef(isCode(name) ? new CodeHighlighter() : null);
-  /**
-   * Adds about `length` characters, to the end of a line unless lines are too long: code in colors, an address as a link.
-   * @param {string} whole
-   * @param {number} length
-   */
-  const addPage = (whole, length) => {
+  // Adds about `length` characters, to the end of a line unless lines are too long: code in colors, an address as a link.
+  const addPage = (/** @type {string} */ whole, /** @type {number} */ length) => {
     const end = whole.indexOf("\n", shown.current + length) + 1 || whole.length;
     const part = whole.slice(shown.current, end - shown.current > 2 * length ? shown.current + length : end);
     shown.current += part.length;

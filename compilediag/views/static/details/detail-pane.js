@@ -1,16 +1,13 @@
 // Everything about one compile, or about one row that belongs to none.
 import { Copy, Dim, drawSome, Facts, longText, Prose, Section, Words } from "../core/blocks.js";
 import { CallStacks, Stack, Stacks } from "../core/call-stacks.js";
-import { findAll } from "../core/dom.js";
+import { findAll, onKeys } from "../core/dom.js";
 import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
 import { writeLink } from "../core/place.js";
 import { html } from "../core/view.js";
 import { Artifacts } from "./artifacts.js";
 import { GuardFailures, ITEMS, PANELS } from "./rows.js";
 import { useLayoutEffect, useMemo, useRef } from "../vendor/hooks.js";
-
-/** @typedef {{title: string, place: string, body: ComponentChild, events: number[]}} Detail what is shown, and of which events */
-/** @typedef {Map<string, Cells[]>} Members table -> the rows of a compile */
 
 const PATH = 4000; // characters of a path
 const TITLE = 200; // characters of a title
@@ -40,7 +37,7 @@ const MEMBERS = [...SECTIONS.map(([name]) => name).filter((name) => name !== "st
 /**
  * Shows a compile, led by the section of the target's table; or one row that has no compile. The focus goes with it if
  * it was opened by key, and back when it is closed. It is described again only if something was added since.
- * @param {{details: Details, target: Target, isHidden?: boolean}} props
+ * @type {Component<DetailPaneProps>}
  */
 export function DetailPane({ details, target, isHidden = false }) {
   const { store, actions } = details;
@@ -61,12 +58,6 @@ export function DetailPane({ details, target, isHidden = false }) {
     const [body, section] = [".cdiag-detail-body", `[data-section="${name}"]`].map((selector) => findAll(node.current, selector)[0]);
     if (body && section) body.scrollTop = section.offsetTop;
   }, [target]);
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    actions.close();
-  };
   // The target is the key, so that nothing of an earlier one stays open.
   const content = useMemo(() => {
     const { title, place, body, events } = details.describe(target);
@@ -80,15 +71,12 @@ export function DetailPane({ details, target, isHidden = false }) {
         ${body}
       </section>`;
   }, [target, store.seq, store.part, store.tables]);
-  return html`<aside class="cdiag-detail" aria-label="detail" hidden=${isHidden} ref=${node} onKeyDown=${onKey}>${content}</aside>`;
+  return html`<aside class="cdiag-detail" aria-label="detail" hidden=${isHidden} ref=${node} onKeyDown=${onKeys({ Escape: actions.close })}>${content}</aside>`;
 }
 
 /** Describes what the details show. */
 export class Details {
-  /**
-   * @param {Compiles} compiles
-   * @param {DetailActions} actions
-   */
+  /** @param {Compiles} compiles @param {DetailActions} actions */
   constructor(compiles, actions) {
     this.compiles = compiles;
     this.store = compiles.store;
@@ -101,10 +89,7 @@ export class Details {
     return this.compiles.start;
   }
 
-  /**
-   * @param {Target} target
-   * @returns {Detail}
-   */
+  /** @type {(target: Target) => Detail} */
   describe({ key, table, row }) {
     const current = row && (table.byId(row[0]) ?? row);
     if (current && table.name in PANELS) return this.describeGroup(table, current);
@@ -112,10 +97,7 @@ export class Details {
     return current ? this.describeRow(table, current) : { title: "", place: "", body: null, events: [] };
   }
 
-  /**
-   * @param {string} key
-   * @returns {Detail}
-   */
+  /** @type {(key: string) => Detail} */
   describeCompile(key) {
     /** @type {Members} */
     const rows = new Map(MEMBERS.map((name) => [name, this.compiles.members(name, key)]));
@@ -140,21 +122,13 @@ export class Details {
     };
   }
 
-  /**
-   * What stands for a usual section without rows: nothing, or why its table has none.
-   * @param {string} name
-   */
+  /** @type {Draw<string>} What stands for a usual section without rows: nothing, or why its table has none. */
   drawGap(name) {
     if (this.store.meta.left_out?.rows[name]) return html`<${Dim}>left out of this report, as its head says<//>`;
     return this.store.observed[name] === false ? html`<${Dim}>not collected<//>` : null;
   }
 
-  /**
-   * The content of a section; null if the compile has nothing for it.
-   * @param {string} name
-   * @param {Members} rows
-   * @param {string} title
-   */
+  /** @type {(name: string, rows: Members, title: string) => ComponentChild} null if the compile has nothing for a section */
   drawSection(name, rows, title) {
     if (name === "stacks") return this.drawCallStack(rows);
     const table = this.store.table(name);
@@ -172,9 +146,7 @@ export class Details {
 
   /**
    * Why code was compiled again, or was not: the cause, every guard that failed, and torch's message.
-   * @param {string} name
-   * @param {Members} rows
-   * @param {ComponentChild} causes
+   * @type {(name: string, rows: Members, causes: ComponentChild) => ComponentChild}
    */
   drawWhy(name, rows, causes) {
     const [table, guards] = [this.store.table(name), this.store.table("guard_failures")];
@@ -188,10 +160,7 @@ export class Details {
       ${reasons.map((text) => html`<${Words} heading="torch's message"><p>${longText(text)}</p><//>`)}`;
   }
 
-  /**
-   * The call stack that ends in the function that was compiled, or that was called.
-   * @param {Members} rows
-   */
+  /** @type {Draw<Members>} The call stack that ends in the function that was compiled, or that was called. */
   drawCallStack(rows) {
     const keys = ["compiles", "refused_calls"].flatMap((name) => (rows.get(name) ?? []).map((row) => this.store.table(name).get(row, "stack")));
     const key = keys.find((each) => each !== null);
@@ -204,12 +173,7 @@ export class Details {
     return STACKS.filter(([, name]) => get(name) !== null).map(([label, name]) => ({ label, frames: this.stacks.framesOf(get(name)) }));
   }
 
-  /**
-   * A row that sums up others: what they are, and which compiles they belong to.
-   * @param {Table<any>} table
-   * @param {Cells} row
-   * @returns {Detail}
-   */
+  /** @type {(table: Table<any>, row: Cells) => Detail} of a row that sums up others, and of their compiles */
   describeGroup(table, row) {
     const { title, Body } = /** @type {Record<string, DerivedPanel<any, any>>} */ (PANELS)[table.name];
     const get = table.reader(row);
@@ -223,11 +187,7 @@ export class Details {
     };
   }
 
-  /**
-   * @param {Table<any>} table
-   * @param {Cells} row
-   * @returns {Detail}
-   */
+  /** @type {(table: Table<any>, row: Cells) => Detail} */
   describeRow(table, row) {
     const get = table.reader(row);
     const panel = this.store.panels.find((each) => each.name === table.name);
@@ -244,10 +204,7 @@ export class Details {
   }
 }
 
-/**
- * The findings that these events are evidence of, in a report with a link to each.
- * @param {{store: Store, events: Set<number>}} props
- */
+/** @param {{store: Store, events: Set<number>}} props evidence of findings, to each of which there is a link in a report */
 function FindingLinks({ store, events }) {
   if (!store.isFrozen) return null;
   const found = store.findings.filter(({ evidence }) => evidence.some((id) => events.has(id)));

@@ -2,15 +2,9 @@
 import { CodeHighlighter } from "../core/code.js";
 import { formatPlace, lookUp } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
-import { findAll } from "../core/dom.js";
+import { findAll, onKeys } from "../core/dom.js";
 import { html } from "../core/view.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
-
-/** @typedef {"pre" | "post" | "code"} Pane */
-/** @typedef {Record<Pane, string[]>} PaneTexts the lines of each pane */
-/** @typedef {Map<number, Record<Pane, Set<number>>>} PaneLinks line -> the lines of all panes that belong to it */
-/** @typedef {(pane: Pane, lines: number[], other: Pane, others: number[]) => void} Join */
-/** @typedef {{cppCodeToPost?: Record<string, string[]>, postToPre?: Record<string, string[]>}} NodeMapping torch's own names */
 
 const MAPPING = "inductor_provenance_tracking_node_mappings";
 const TRACES = "inductor_provenance_tracking_kernel_stack_traces";
@@ -35,10 +29,7 @@ function findNearest(artifacts, names, position) {
   return null;
 }
 
-/**
- * The graphs of a compile whose lines can be linked.
- * @param {ArtifactName[]} artifacts in order of time
- */
+/** @param {ArtifactName[]} artifacts of a compile, in order of time: the graphs whose lines can be linked */
 export function findTracedGraphs(artifacts) {
   /** @type {TracedGraph[]} */
   const graphs = [];
@@ -49,14 +40,6 @@ export function findTracedGraphs(artifacts) {
     graphs.push({ mapping, traces, pre: findNearest(artifacts, PRE, i), post: findNearest(artifacts, POST, i), code });
   });
   return graphs;
-}
-
-/**
- * Node of a graph -> the lines that define it.
- * @param {string[]} lines
- */
-function findNodeLines(lines) {
-  return Map.groupBy(lines.keys(), (i) => NODE.exec(lines[i])?.[1]);
 }
 
 /**
@@ -89,18 +72,16 @@ function findKernelLines(lines, kernels) {
   return found;
 }
 
-/**
- * The lines of all panes that belong to each line.
- * @param {PaneTexts} texts
- * @param {NodeMapping} mapping
- */
+/** @type {(texts: PaneTexts, mapping: NodeMapping) => LinkedGraph["links"]} */
 function linkLines(texts, mapping) {
   const [toPost, toPre] = [mapping.cppCodeToPost ?? {}, mapping.postToPre ?? {}];
-  const [pre, post] = [findNodeLines(texts.pre), findNodeLines(texts.post)];
+  /** @param {string[]} lines of a graph: node -> the lines that define it */
+  const findNodes = (lines) => Map.groupBy(lines.keys(), (i) => NODE.exec(lines[i])?.[1]);
+  const [pre, post] = [findNodes(texts.pre), findNodes(texts.post)];
   const kernels = findKernelLines(texts.code, Object.keys(toPost));
   /** @type {Record<Pane, PaneLinks>} */
   const links = { pre: new Map(), post: new Map(), code: new Map() };
-  /** @type {Join} */
+  /** @type {JoinLines} */
   const add = (pane, lines, other, others) => {
     for (const line of lines) {
       const known = links[pane].get(line) ?? { pre: new Set(), post: new Set(), code: new Set() };
@@ -108,7 +89,7 @@ function linkLines(texts, mapping) {
       others.forEach((each) => known[other].add(each));
     }
   };
-  /** @type {Join} */
+  /** @type {JoinLines} */
   const join = (one, linesOfOne, other, linesOfOther) => {
     add(one, linesOfOne, other, linesOfOther);
     add(other, linesOfOther, one, linesOfOne);
@@ -127,17 +108,6 @@ function linkLines(texts, mapping) {
   return links;
 }
 
-/**
- * @typedef {object} Linked the texts of a graph, and what belongs together in them
- * @property {PaneTexts} texts
- * @property {Record<Pane, boolean>} absent
- * @property {Record<Pane, PaneLinks>} links
- * @property {Map<number, string>} codeKernels line of the code -> its kernel
- * @property {Record<string, string[]>} stacks of each kernel
- * @property {boolean} isTraced
- */
-/** @typedef {{pane: Pane, line: number, scrolls: boolean}} Chosen */
-
 const MOST_CODE_LINES = 6000; // of one text
 const FRAME = /File "([^"]+)", line (\d+), in (\S+)\n\s*([^\n]*)/;
 /** @type {[Pane, string][]} */
@@ -148,7 +118,7 @@ const NO_NODES = "torch did not trace the nodes of this graph; lines of generate
 /** @param {{title: string, graphs: TracedGraph[], texts: Map<number, StoredText>, onClose: () => void}} props */
 export function Provenance({ title, graphs, texts, onClose }) {
   const [picked, pick] = useState(0);
-  const [linked, setLinked] = useState(/** @type {Linked | null} */ (null));
+  const [linked, setLinked] = useState(/** @type {LinkedGraph | null} */ (null));
   const back = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => back.current?.focus({ preventScroll: true }), []);
   useEffect(() => {
@@ -156,12 +126,7 @@ export function Provenance({ title, graphs, texts, onClose }) {
     void readGraph(graphs[picked], texts).then((found) => isCurrent && setLinked(found));
     return () => (isCurrent = false);
   }, [picked]);
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation(); // the detail that it covers stays open
-    onClose();
-  };
+  const onKey = onKeys({ Escape: onClose }); // the detail that it covers stays open
   return html`
     <div class="cdiag-provenance" onKeyDown=${onKey}>
       <div class="cdiag-page-head">
@@ -176,9 +141,9 @@ export function Provenance({ title, graphs, texts, onClose }) {
     </div>`;
 }
 
-/** @param {{linked: Linked}} props */
+/** @param {{linked: LinkedGraph}} props */
 function Panes({ linked }) {
-  const [chosen, choose] = useState(/** @type {Chosen | null} */ (null));
+  const [chosen, choose] = useState(/** @type {ChosenLine | null} */ (null));
   const { texts, links, codeKernels, stacks } = linked;
   const found = chosen && links[chosen.pane].get(chosen.line);
   const code = new Set([...(chosen?.pane === "code" ? [chosen.line] : []), ...(found?.code ?? [])]);
@@ -225,11 +190,7 @@ function Panes({ linked }) {
     </div>`;
 }
 
-/**
- * @param {TracedGraph} graph
- * @param {Map<number, StoredText>} stored
- * @returns {Promise<Linked>}
- */
+/** @type {(graph: TracedGraph, stored: Store["texts"]) => Promise<LinkedGraph>} */
 async function readGraph(graph, stored) {
   const artifacts = [graph.mapping, graph.traces, graph.pre, graph.post, graph.code];
   const [mapping, traces, pre, post, code] = await Promise.all(artifacts.map((artifact) => readText(artifact, stored)));
@@ -251,10 +212,7 @@ async function readGraph(graph, stored) {
   return { texts, absent, links: linkLines(texts, nodes), codeKernels, stacks, isTraced };
 }
 
-/**
- * @param {ArtifactName | null} artifact
- * @param {Map<number, StoredText>} stored
- */
+/** @param {ArtifactName | null} artifact @param {Store["texts"]} stored */
 async function readText(artifact, stored) {
   const text = artifact && stored.get(artifact.id);
   if (!text?.z) return null;

@@ -20,10 +20,7 @@ const OUTCOME_SIGNS = {
 const RESTARTED = "↻";
 const LEGEND = [...Object.values(OUTCOME_SIGNS), [RESTARTED, "restarted"]].map((sign) => sign.join(" ")).join("   ");
 
-/**
- * The tree of stacks. The same stack has the same keys in all processes.
- * @param {StackEnd[]} ends
- */
+/** @type {(ends: StackEnd[]) => TreeNode} the tree of stacks; the same stack has the same keys in all processes */
 function buildTree(ends) {
   /** @param {StackFrame | null} frame @returns {TreeNode} */
   const makeNode = (frame) => ({ frame, branches: new Map(), ends: [], count: 0, seconds: 0 });
@@ -72,13 +69,7 @@ function findEnds(table, positions, filter, stacks, showsHost) {
   return { ends, hostFrames };
 }
 
-/**
- * `positions` of the compiles that passed the filter. It is made again only if what it shows has changed.
- * @param {{
- *   stacks: CallStacks, positions: number[], filter: Filter, note: string | null, openId: number | null,
- *   onOpen: (table: Table<any>, row: Cells) => void
- * }} props `onOpen` runs on a click on a compile
- */
+/** @type {Component<CallSitesProps>} It is made again only if what it shows has changed. */
 export function CallSites({ stacks, positions, filter, note, openId, onOpen }) {
   const { store } = filter;
   const [showsHost, setShowsHost] = useState(false);
@@ -149,7 +140,7 @@ function Branch({ start, drawEnd }) {
 
 /**
  * A compile at the end of its stack, as a button that opens it; the name of anything else.
- * @param {{end: StackEnd, store: Store, openId: number | null, onOpen: (table: Table<any>, row: Cells) => void}} props
+ * @param {{end: StackEnd, store: Store, openId: number | null, onOpen: OpenRow}} props
  */
 function End({ end: { table, row, seconds }, store, openId, onOpen }) {
   if (table.name !== "compiles") return html`<span class="cdiag-dim">${table.get(row, "name") ?? "text"}</span>`;

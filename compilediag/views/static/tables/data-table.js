@@ -1,6 +1,6 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
 import { explain } from "../core/blocks.js";
-import { findAll, targetOf } from "../core/dom.js";
+import { findAll, onKeys, targetOf } from "../core/dom.js";
 import { formatDate, isNumeric, MISSING } from "../core/format.js";
 import { findCellNumber, hasCells, NotebookCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
@@ -35,13 +35,7 @@ function sortPositions(positions, tab, [label, direction], compiles) {
   return keyed.map(({ position }) => position);
 }
 
-/**
- * The rows of a tab that passed the filter, and what is said of them.
- * @param {{
- *   compiles: Compiles, tab: Tab, passed: number[], said: {note: string | null, isWarning: boolean}, openId: number | null,
- *   onOpen: (table: Table, row: Cells) => void, handle: {current: TableHandle | null}, isHidden?: boolean
- * }} props `onOpen` runs on a click or Enter; `handle` gets what moves to a row
- */
+/** @type {Component<DataTableProps>} The rows of a tab that passed the filter, and what is said of them. */
 export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle, isHidden = false }) {
   /** @type {Table} */
   const table = compiles.store.table(tab.table);
@@ -73,11 +67,7 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
     setView((known) => (known.top === top && known.width === width && known.height === height ? known : { top, width, height }));
   };
   const focusRow = () => findAll(body.current, '.cdiag-row[tabindex="0"]')[0]?.focus({ preventScroll: true });
-  /**
-   * Makes a row the one that the keys move from, and shows it.
-   * @param {number} index
-   * @param {boolean} hasFocus
-   */
+  /** @type {TableHandle["moveTo"]} */
   const moveTo = (index, hasFocus) => {
     const node = scroller.current;
     if (!node || !order.length) return;
@@ -122,17 +112,18 @@ export function DataTable({ compiles, tab, passed, said, openId, onOpen, handle,
     setSorts((known) => ({ ...known, [tab.name]: [column.label, sort[0] === column.label ? -sort[1] : first] }));
     if (scroller.current) scroller.current.scrollTop = 0;
   };
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const page = Math.max(1, Math.floor(view.height / ROW) - 2);
-    /** @type {Record<string, number>} */
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (event.key in steps) moveTo(active + steps[event.key], true);
-    else if (event.key === "Enter" || event.key === " ") onOpen(table, table.rows[order[active]]);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
+  const page = Math.max(1, Math.floor(view.height / ROW) - 2);
+  const openActive = () => onOpen(table, table.rows[order[active]]);
+  const onKey = onKeys({
+    ArrowDown: () => moveTo(active + 1, true),
+    ArrowUp: () => moveTo(active - 1, true),
+    PageDown: () => moveTo(active + page, true),
+    PageUp: () => moveTo(active - page, true),
+    Home: () => moveTo(0, true),
+    End: () => moveTo(Infinity, true),
+    Enter: openActive,
+    " ": openActive,
+  });
   /** @param {number} index */
   const open = (index) => {
     moveTo(index, true);
@@ -181,8 +172,7 @@ function HeadCell({ column: { label, name, type }, table, sort: [sorted, directi
 
 /**
  * The cells of a row, drawn again only if what they say has changed.
- * @param {{compiles: Compiles, table: Table, row: Cells, columns: TabColumn[], canGo: boolean}} props `canGo` to a line of
- * a cell in the notebook around the table
+ * @type {Component<RowCellsProps>}
  */
 function RowCells({ compiles, table, row, columns, canGo }) {
   const context = makeContext(table, row, compiles);

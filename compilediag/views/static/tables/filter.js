@@ -49,10 +49,7 @@ export class Filter {
     return keys;
   }
 
-  /**
-   * True if the text that `read` gives has every word of the search.
-   * @param {() => string} read
-   */
+  /** @type {Is<() => string>} True if the text that `read` gives has every word of the search. */
   matches(read) {
     if (!this.terms.length) return true;
     const text = read();
@@ -103,10 +100,7 @@ export class Filter {
     }
   }
 
-  /**
-   * Positions of a tab's rows that passed.
-   * @param {Tab} tab
-   */
+  /** @type {(tab: Tab) => number[]} positions of its rows that passed */
   pass(tab) {
     const [{ rows }, found] = [this.store.table(tab.table), this.passed.get(tab.table) ?? []];
     return tab.only || this.hidesMinor(tab) ? found.filter((i) => this.shows(tab, rows[i])) : found;
@@ -125,28 +119,18 @@ export class Filter {
     }));
   }
 
-  /**
-   * @param {Tab} tab
-   * @param {Cells} row
-   */
+  /** @param {Tab} tab @param {Cells} row */
   shows(tab, row) {
     const get = this.store.table(tab.table).reader(row);
     return (tab.only?.(get) ?? true) && !(this.hidesMinor(tab) && tab.minor?.is(get));
   }
 
-  /**
-   * True if a tab leaves out the rows that most readers do not need. A search finds them.
-   * @param {Tab} tab
-   */
+  /** @type {Is<Tab>} True if it leaves out the rows that most readers do not need. A search finds them. */
   hidesMinor(tab) {
     return tab.minor !== undefined && !this.isActive && !this.unfolded.has(tab.name);
   }
 
-  /**
-   * What is said above the rows of a tab.
-   * @param {Tab} tab
-   * @param {number[]} passed
-   */
+  /** @type {(tab: Tab, passed: number[]) => TabNote} */
   describe(tab, passed) {
     const { store } = this;
     if (store.observed[tab.table] === false) return { note: `not collected: ${explainGap(tab.table, store)}`, isWarning: true };

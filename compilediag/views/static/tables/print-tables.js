@@ -9,9 +9,7 @@ const PAPER_WIDTH = 900; // px of a screen that shows as many columns as a page 
 /** The tabs that are printed if the reader chooses no others. */
 export const USUAL = ["recompiles", "compiles", "failures", "refused_calls", "graph_breaks"];
 
-/** @typedef {{tab: Tab, positions: number[]}} Printed a tab that can be printed, and its rows */
-
-/** @param {{tabs: Printed[], chosen: string[], onChoose: (names: string[]) => void, onClose: () => void}} props */
+/** @param {{tabs: ShownTab[], chosen: string[], onChoose: (names: string[]) => void, onClose: () => void}} props */
 export function PrintDialog({ tabs, chosen, onChoose, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useLayoutEffect(() => dialog.current?.showModal(), []);
@@ -36,10 +34,7 @@ export function PrintDialog({ tabs, chosen, onChoose, onClose }) {
     </dialog>`;
 }
 
-/**
- * A table with all of its rows; the table on the screen has only those in view.
- * @param {{compiles: Compiles, tab: Tab, positions: number[]}} props
- */
+/** @type {Component<ShownTab & {compiles: Compiles}>} All rows of a table; the table on the screen has only those in view. */
 export function PrintedTable({ compiles, tab, positions }) {
   const table = compiles.store.table(tab.table);
   const columns = listColumns(tab, table, PAPER_WIDTH);

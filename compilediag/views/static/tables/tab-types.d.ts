@@ -107,6 +107,15 @@ interface DataTableProps {
   isHidden?: boolean;
 }
 
+interface RowCellsProps {
+  compiles: Compiles;
+  table: Table;
+  row: Cells;
+  columns: TabColumn[];
+  /** To a line of a cell in the notebook around the table. */
+  canGo: boolean;
+}
+
 interface CallSitesProps {
   stacks: CallStacks;
   /** Of the compiles that passed the filter. */
@@ -117,14 +126,23 @@ interface CallSitesProps {
   onOpen: OpenRow;
 }
 
-/** A tab that can be printed, and its rows. */
-interface PrintedTab {
+/** A tab, and the positions of the rows that it shows. */
+interface ShownTab {
   tab: Tab;
   positions: number[];
 }
 
+/** What an export needs of the page. */
+interface ExportedPage {
+  readTable: () => ShownTab;
+  /** What the timeline shows, in s since the start. */
+  readRange: () => [from: number, to: number];
+  print: () => void;
+}
+
 /** What moves to a row of a table from outside. */
 interface TableHandle {
+  /** Makes a row the one that the keys move from, and shows it. */
   moveTo: (index: number, hasFocus: boolean) => void;
   focusRow: () => void;
 }

@@ -29,10 +29,7 @@ export function writeSymbol(expression, symbol, value) {
   return value === null ? what : `${what ?? ""} ${expression === null ? "=" : "→"} ${value}`.trim();
 }
 
-/**
- * "ok, recompile", "failed, restarted once".
- * @param {Get<CompilesRow>} get
- */
+/** @type {(get: Get<CompilesRow>) => string | null} "ok, recompile", "failed, restarted once" */
 function writeOutcome(get) {
   const restarts = (get("restart_reasons") ?? []).length;
   const parts = [get("outcome"), get("is_recompile") && "recompile", restarts && `restarted ${formatTimes(restarts)}`];
