@@ -29,17 +29,13 @@ function findNearest(artifacts, names, position) {
   return null;
 }
 
-/** @param {ArtifactName[]} artifacts of a compile, in order of time: the graphs whose lines can be linked */
+/** @type {(artifacts: ArtifactName[]) => TracedGraph[]} the graphs whose lines can be linked, of artifacts in order of time */
 export function findTracedGraphs(artifacts) {
-  /** @type {TracedGraph[]} */
-  const graphs = [];
-  artifacts.forEach((mapping, i) => {
+  return artifacts.flatMap((mapping, i) => {
     const code = mapping.name === MAPPING ? findNearest(artifacts, [OUTPUT_CODE], i) : null;
-    if (!code) return;
     const traces = artifacts[i + 1]?.name === TRACES ? artifacts[i + 1] : null;
-    graphs.push({ mapping, traces, pre: findNearest(artifacts, PRE, i), post: findNearest(artifacts, POST, i), code });
+    return code ? [{ mapping, traces, pre: findNearest(artifacts, PRE, i), post: findNearest(artifacts, POST, i), code }] : [];
   });
-  return graphs;
 }
 
 /**

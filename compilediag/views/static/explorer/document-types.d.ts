@@ -12,6 +12,62 @@ interface GuardTree {
   lines: TreeLine[];
 }
 
+/** The documents of functions by their ids, most seconds lost first. */
+type Ranked = [id: number, document: FunctionDocument][];
+
+/** A line of two trees: " " in both, "-" only in the first, "+" only in the second. */
+type DifferenceSign = " " | "-" | "+";
+type Difference = [sign: DifferenceSign, number: number];
+
+/** Compares the numbers of two trees. */
+type DiffTrees = (one: number[], other: number[]) => Difference[];
+
+interface ShownLine {
+  line: TreeLine;
+  sign: DifferenceSign;
+  /** What the search looks in. */
+  text: string;
+}
+
+/** What a row of the grid of recompiles is drawn with. */
+interface GridRowProps {
+  context: FunctionContext;
+  row: RecompileDocument;
+  /** Its number. */
+  at: number;
+  /** Whether a cell is the one that is reached with Tab. */
+  isStop: Is<string>;
+}
+
+interface GridCellProps extends GridRowProps {
+  entry: number;
+  failures: FailedGuard[] | undefined;
+}
+
+interface CellButtonProps {
+  context: FunctionContext;
+  guard: number | null;
+  name: string;
+  /** Also what is read aloud. */
+  title?: string;
+  isStop: Is<string>;
+  children: ComponentChild;
+}
+
+/** A column of the table of entries. */
+type EntryColumn = [head: string, isNumeric: boolean, writeCell: Draw<EntryDocument>];
+
+/** The vertical axis of a plot of values. */
+interface ValueScale {
+  /** px. */
+  high: number;
+  /** px on the left for the texts. */
+  gutter: number;
+  rules: { y: number; text: string }[];
+  /** Of the value with a number. */
+  y: (value: number) => number;
+}
+
 /** What the pages of a function need. */
 interface FunctionContext {
   id: number;

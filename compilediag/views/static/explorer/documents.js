@@ -24,10 +24,7 @@ class GuardTrees {
     }
   }
 
-  /**
-   * @param {number | null | undefined} id
-   * @returns {GuardTree | null} null if it is not here
-   */
+  /** @type {(id: Numeric) => GuardTree | null} null if it is not here */
   get(id) {
     const tree = this.trees.get(id ?? NaN);
     if (!tree) return null;
@@ -41,7 +38,7 @@ export class Documents {
   constructor(store) {
     this.store = store;
     this.trees = new GuardTrees();
-    /** @type {[id: number, document: FunctionDocument][]} most seconds lost first */
+    /** @type {Ranked} */
     this.ranked = [];
     /** @type {Map<number, {packed: PackedDocument, document: FunctionDocument}>} */
     this.known = new Map();

@@ -5,10 +5,7 @@ import { html } from "../core/view.js";
 
 export const WIDEST = 120; // characters of a name or value
 
-/**
- * "forward (model.py:30)".
- * @param {FunctionDocument} found
- */
+/** @type {Write<FunctionDocument>} "forward (model.py:30)" */
 export function functionName({ function: name, file, line }) {
   const place = formatPlace(file, line);
   return oneLine(place ? `${name ?? "?"} (${place})` : name ?? "?", WIDEST);
@@ -52,10 +49,7 @@ export function Tag({ guard }) {
   return html`<span class="cdiag-tagged">${nameTag(guard)}</span>`;
 }
 
-/**
- * @param {number} at
- * @returns {string}
- */
+/** @type {Write<number>} */
 function nameTag(at) {
   const letter = String.fromCharCode(65 + (at % 26));
   return at < 26 ? letter : nameTag(Math.floor(at / 26) - 1) + letter;

@@ -1,7 +1,7 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
 import { joinKnown, SearchField, splitQuery, whenKnown } from "../core/blocks.js";
 import { Compiles } from "../core/compiles.js";
-import { findAll } from "../core/dom.js";
+import { findAll, onKeys } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { PageBar } from "../core/page.js";
 import { html } from "../core/view.js";
@@ -36,13 +36,8 @@ export function Explorer({ store, trail, place: wanted }) {
     takesFocus.current = true;
     trail.explore(to);
   };
-  /**
-   * Escape leads one step up: from a guard or a tree to its function, from there to the list.
-   * @param {KeyboardEvent} event
-   */
-  const onKey = (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
+  // One step up: from a guard or a tree to its function, from there to the list.
+  const goUp = () => {
     if (place.guard !== undefined || place.tree !== undefined) go({ function: place.function });
     else findAll(page.current?.parentElement, '.cdiag-function[tabindex="0"]')[0]?.focus({ preventScroll: true });
   };
@@ -54,7 +49,7 @@ export function Explorer({ store, trail, place: wanted }) {
     <//>
     <div class="cdiag-explore">
       <${FunctionList} ranked=${documents.ranked} open=${place.function} query=${query} onOpen=${(/** @type {number} */ id) => go({ function: id })} />
-      <div class="cdiag-page" tabindex="-1" key=${JSON.stringify(place)} ref=${page} onKeyDown=${onKey}>
+      <div class="cdiag-page" tabindex="-1" key=${JSON.stringify(place)} ref=${page} onKeyDown=${onKeys({ Escape: goUp })}>
         ${found && place.function !== undefined
           ? html`<${Page} context=${{ id: place.function, found, store, documents, start: compiles.start, go }} place=${place} />`
           : html`<p class="cdiag-quiet">${documents.ranked.length ? UNKNOWN : "nothing compiled so far"}</p>`}
@@ -62,10 +57,7 @@ export function Explorer({ store, trail, place: wanted }) {
     </div>`;
 }
 
-/**
- * A function, or a guard or a tree of it. It is described again only if what it shows has changed.
- * @param {{context: FunctionContext, place: Place}} props
- */
+/** @param {{context: FunctionContext, place: Place}} props of a function, a guard or a tree; drawn again only if that has changed */
 function Page({ context, place: { guard, tree, other } }) {
   const { found, store, documents } = context;
   return useMemo(() => {
@@ -77,8 +69,6 @@ function Page({ context, place: { guard, tree, other } }) {
     return html`<${GuardTreePage} context=${context} tree=${tree} other=${other} />`;
   }, [found, store.findings, documents.trees.version]);
 }
-
-/** @typedef {[id: number, document: FunctionDocument][]} Ranked */
 
 const MOST_SHOWN = 200; // functions in the list; the search finds the others
 const NAME_LIMIT = 60; // characters of a name
@@ -100,18 +90,20 @@ function FunctionList({ ranked, open, query, onOpen }) {
     if (isMoving.current) findAll(box.current, '[tabindex="0"]')[0]?.focus();
     isMoving.current = false;
   });
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const here = shown.findIndex(([id]) => id === stop);
-    const last = shown.length - 1;
-    /** @type {Record<string, number>} */
-    const steps = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: last, PageDown: here + 10, PageUp: here - 10 };
-    if (!(event.key in steps) || last < 0) return;
+  const here = shown.findIndex(([id]) => id === stop);
+  /** @param {number} index */
+  const moveTo = (index) => {
     isMoving.current = true;
-    choose(shown[Math.max(0, Math.min(last, steps[event.key]))][0]);
-    event.preventDefault();
-    event.stopPropagation();
+    choose(shown[Math.max(0, Math.min(shown.length - 1, index))][0]);
   };
+  const onKey = onKeys({
+    ArrowDown: () => moveTo(here + 1),
+    ArrowUp: () => moveTo(here - 1),
+    Home: () => moveTo(0),
+    End: () => moveTo(Infinity),
+    PageDown: () => moveTo(here + 10),
+    PageUp: () => moveTo(here - 10),
+  });
   const cut = passed.length > shown.length && `the first ${formatCount(MOST_SHOWN)} of ${formatAmount(passed.length, "function")}`;
   const note = passed.length || !ranked.length ? cut : "nothing matches";
   return html`
@@ -132,7 +124,7 @@ function FunctionList({ ranked, open, query, onOpen }) {
     </nav>`;
 }
 
-/** @param {FunctionDocument} found */
+/** @type {Write<FunctionDocument>} */
 function describe(found) {
   const causes = new Set(found.rows.map((row) => found.guards[row.guard ?? -1]?.name).filter(Boolean));
   const facts = joinKnown(
@@ -144,10 +136,7 @@ function describe(found) {
   return oneLine(facts, 160);
 }
 
-/**
- * @param {FunctionDocument} found
- * @param {string[]} terms
- */
+/** @param {FunctionDocument} found @param {string[]} terms */
 function matches(found, terms) {
   let text = searchTexts.get(found);
   if (text === undefined) {

@@ -1,6 +1,6 @@
 // The page of one function: its recompiles by entry, as a grid in which arrow keys move; the guards that failed; its entries.
 import { At, joinKnown, PlainTable, Section, whenKnown } from "../core/blocks.js";
-import { findAll, targetOf } from "../core/dom.js";
+import { findAll, onKeys, targetOf } from "../core/dom.js";
 import {
   formatAmount, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine,
 } from "../core/format.js";
@@ -24,14 +24,10 @@ function RecompileGrid({ context }) {
   const hasOthers = rows.some((row) => row.others > 0);
   const first = `${begin} change`;
   const isStop = (/** @type {string} */ name) => name === (stop ?? first);
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
+  /** @param {Event} event @param {number} down @param {number} right */
+  const move = (event, down, right) => {
     const here = targetOf(event).closest("[data-cell]");
-    const step = STEPS[event.key];
-    if (!here || !step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const [down, right] = step;
+    if (!here) return false;
     const row = here.closest("tr");
     const line = findAll(right ? row : down > 0 ? row?.nextElementSibling : row?.previousElementSibling, "[data-cell]");
     /** @param {Element} button */
@@ -40,10 +36,16 @@ function RecompileGrid({ context }) {
     const distance = (button) => Math.abs(columnOf(button) - columnOf(here));
     // The next button of the line, or the nearest of the line above or below.
     const next = right ? line[line.findIndex((button) => button === here) + right] : line.sort((a, b) => distance(a) - distance(b))[0];
-    if (!next) return;
+    if (!next) return undefined;
     setStop(next.dataset.cell ?? null);
-    next.focus();
+    return next.focus();
   };
+  const onKey = onKeys({
+    ArrowDown: (event) => move(event, 1, 0),
+    ArrowUp: (event) => move(event, -1, 0),
+    ArrowRight: (event) => move(event, 0, 1),
+    ArrowLeft: (event) => move(event, 0, -1),
+  });
   return html`
     <div>
       <div class="cdiag-grid-frame" onKeyDown=${onKey}>
@@ -68,9 +70,7 @@ function RecompileGrid({ context }) {
     </div>`;
 }
 
-/** @typedef {(name: string) => boolean} IsStop whether a cell is the one that is reached with Tab */
-
-/** @param {{context: FunctionContext, row: RecompileDocument, at: number, columns: number[], isStop: IsStop}} props */
+/** @param {GridRowProps & {columns: number[]}} props */
 function Line({ context, row, at, columns, isStop }) {
   const cells = new Map(row.cells);
   const more = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only those with the fewest failing guards are analyzed`;
@@ -90,11 +90,7 @@ function Line({ context, row, at, columns, isStop }) {
     </tr>`;
 }
 
-/**
- * @param {{
- *   context: FunctionContext, row: RecompileDocument, at: number, entry: number, failures: FailedGuard[] | undefined, isStop: IsStop
- * }} props
- */
+/** @type {Component<GridCellProps>} */
 function Cell({ context, row, at, entry, failures, isStop }) {
   const { found } = context;
   const isClosest = row.closest === entry;
@@ -116,21 +112,13 @@ function Cell({ context, row, at, entry, failures, isStop }) {
     </td>`;
 }
 
-/**
- * A button of the grid that opens a guard; arrow keys move to it. Its title is also what is read aloud.
- * @param {{
- *   context: FunctionContext, guard: number | null, name: string, title?: string, isStop: IsStop, children: ComponentChild
- * }} props
- */
+/** @type {Component<CellButtonProps>} A button of the grid that opens a guard; arrow keys move to it. */
 function CellButton({ context: { found, go, id }, guard, name, title, isStop, children }) {
   const target = guard === null ? undefined : found.guards[guard];
   return html`
     <button type="button" class="cdiag-cell-button" tabindex=${isStop(name) ? 0 : -1} data-cell=${name} title=${title} aria-label=${title}
       onClick=${() => target && go({ function: id, guard: target.key })}>${children}</button>`;
 }
-
-/** @type {Record<string, [down: number, right: number]>} */
-const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
 const MOST_VALUES = 8;
 const ALONE = "failed alone: recompiles where some entry had no other failing guard";
@@ -178,8 +166,6 @@ export function FunctionPage({ context }) {
     <${Section} heading="Entries, in lookup order"><${Entries} context=${context} /><//>`;
 }
 
-/** @typedef {[head: string, isNumeric: boolean, writeCell: (entry: EntryDocument) => ComponentChild][]} EntryColumns */
-
 /** @param {{context: FunctionContext}} props */
 function Entries({ context: { found, documents, go, id, start } }) {
   const { eager } = found;
@@ -197,7 +183,7 @@ function Entries({ context: { found, documents, go, id, start } }) {
     <button type="button" class="cdiag-link" data-key=${`tree ${tree}`} onClick=${() => go({ function: id, tree })}>
       ${formatAmount(guard_count, "guard")}
     </button>`);
-  /** @type {EntryColumns} */
+  /** @type {EntryColumn[]} */
   const columns = [
     ["position", true, (entry) => formatCount(entry.order)],
     ["entry", false, (entry) => html`<code>${entry.compile_id}</code>`],
@@ -205,12 +191,12 @@ function Entries({ context: { found, documents, go, id, start } }) {
     ["reason", false, ({ made_at, event }) => (made_at !== null ? html`<${Change} found=${found} row=${found.rows[made_at]} />` : event === null ? MISSING : "first")],
     ["cost", true, (entry) => formatSeconds(entry.seconds)],
     ["tree", true, linkTree],
-    .../** @type {EntryColumns} */ (eager === null ? [] : [
+    .../** @type {EntryColumn[]} */ (eager === null ? [] : [
       ["calls", true, (entry) => formatCount(entry.calls)],
       ["one call", true, (entry) => formatSeconds(entry.mean_s)],
       ["guard check", true, (entry) => formatMicroseconds(entry.guard_check_us)],
     ]),
-    .../** @type {EntryColumns} */ (!isTimed ? [] : [
+    .../** @type {EntryColumn[]} */ (!isTimed ? [] : [
       ["saved", true, (entry) => formatSeconds(entry.won_s)],
       ["break-even calls", true, ({ won_s, break_even }) => (won_s !== null && won_s <= 0 ? "never" : formatCount(break_even))],
     ]),

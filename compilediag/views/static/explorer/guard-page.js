@@ -62,14 +62,6 @@ function drawUserCode(guard, isRedacted) {
     ${guard.stack && html`<${Words} heading="call stack"><${CodeLine} code=${guard.stack} place=${null} /><//>`}`;
 }
 
-/**
- * @typedef {object} Scale
- * @property {number} high px
- * @property {number} gutter px on the left for the texts
- * @property {{y: number, text: string}[]} rules
- * @property {(value: number) => number} y of the value with a number
- */
-
 const [WIDTH, TOP, FOOT, GAP] = [760, 10, 24, 14];
 const HIGH = 130; // px of a scale of numbers
 const LANE_HIGH = 20; // px of a lane of one value
@@ -77,10 +69,7 @@ const MOST_VALUE_LANES = 12;
 const NAME_WIDE = 34; // characters of a lane's name
 const LEGEND = "○ what the first entry expects, ● the value at a recompile";
 
-/**
- * The plot of a guard's values, with the same as text for screen readers.
- * @param {{found: FunctionDocument, guard: GuardDocument, start: number}} props `start` in Unix ms
- */
+/** @type {Component<{found: FunctionDocument, guard: GuardDocument, start: number}>} Also as text, for screen readers; Unix ms. */
 function ValuePlot({ found, guard, start }) {
   const numbers = guard.values.map(([, number]) => number).filter((number) => number !== null);
   const isNumeric = numbers.length === guard.values.length;
@@ -117,10 +106,7 @@ function ValuePlot({ found, guard, start }) {
     </div>`;
 }
 
-/**
- * @param {number[]} numbers
- * @returns {Scale}
- */
+/** @type {(numbers: number[]) => ValueScale} */
 function makeNumberScale(numbers) {
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   /** @param {number} number */
@@ -138,10 +124,7 @@ function makeNumberScale(numbers) {
   return { high: HIGH, gutter, rules, y: (value) => y(numbers[value]) };
 }
 
-/**
- * @param {GuardDocument} guard
- * @returns {Scale}
- */
+/** @type {(guard: GuardDocument) => ValueScale} with a lane for each of the first values */
 function makeLaneScale(guard) {
   const names = guard.values.map(([text]) => oneLine(text, NAME_WIDE));
   const shown = names.slice(0, MOST_VALUE_LANES);

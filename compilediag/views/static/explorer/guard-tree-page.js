@@ -6,8 +6,6 @@ import { html } from "../core/view.js";
 import { PageHead } from "./explorer-blocks.js";
 import { useMemo, useState } from "../vendor/hooks.js";
 
-/** @typedef {{line: TreeLine, sign: " " | "-" | "+", text: string}} ShownLine `text` is what the search looks in */
-
 const MOST_LINES = 4000; // lines of one tree that are shown
 const ABSENT = "The guard tree of this entry is not in this page.";
 
@@ -87,11 +85,7 @@ function findShown(lines, terms, onlyChanges) {
   return { shown, hits };
 }
 
-/**
- * @param {ShownLine[]} lines
- * @param {number | null} hits null without a search
- * @param {boolean} isComparison
- */
+/** @param {ShownLine[]} lines @param {number | null} hits null without a search @param {boolean} isComparison */
 function describe(lines, hits, isComparison) {
   const all = lines.length;
   const cut = all > MOST_LINES ? `; the first ${formatAmount(MOST_LINES, "line")} are shown` : "";
@@ -119,18 +113,12 @@ function Line({ shown: { line: [depth, what, detail, place, code], sign } }) {
     </div>`;
 }
 
-/** @typedef {[sign: " " | "-" | "+", number: number]} Difference " " in both, "-" only in the first, "+" only in the second */
-
 const MOST_STEPS = 16_000_000; // of the table that finds it; above that, the middles are shown one after the other
 
-/** @param {Difference[0]} sign @param {number[]} numbers @returns {Difference[]} */
+/** @type {(sign: DifferenceSign, numbers: number[]) => Difference[]} */
 const mark = (sign, numbers) => numbers.map((number) => [sign, number]);
 
-/**
- * @param {number[]} one
- * @param {number[]} other
- * @returns {Difference[]}
- */
+/** @type {DiffTrees} */
 function diffNumbers(one, other) {
   let begin = 0;
   while (begin < one.length && begin < other.length && one[begin] === other[begin]) begin += 1;
@@ -141,11 +129,7 @@ function diffNumbers(one, other) {
   return [...mark(" ", one.slice(0, begin)), ...middle, ...mark(" ", one.slice(one.length - end))];
 }
 
-/**
- * @param {number[]} one
- * @param {number[]} other
- * @returns {Difference[]}
- */
+/** @type {DiffTrees} of what both trees have neither at the begin nor at the end */
 function diffMiddle(one, other) {
   if (one.length * other.length > MOST_STEPS) return [...mark("-", one), ...mark("+", other)];
   const wide = other.length + 1;

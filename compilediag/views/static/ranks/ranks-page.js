@@ -96,10 +96,7 @@ function RankBars({ ranks: { ranks, count } }) {
 const FEW = 24; // ranks whose squares fit in a line
 const DETAILED = ["guard", "collectives", "caches"]; // kinds of difference that are shown per rank
 
-/**
- * Ranks that compiled the same: how many there are, what they compiled, and how long that took.
- * @param {{group: RankGroup, count: number}} props `count`: ranks of the job
- */
+/** @param {{group: RankGroup, count: number}} props ranks that compiled the same, and how many ranks the job has */
 function GroupRows({ group, count }) {
   const name = group.count > 1 ? `${formatAmount(group.count, "rank")} like rank ${group.rank}` : `rank ${group.rank}`;
   const slowest = `${group.count > 1 ? `rank ${group.slowest_rank}, ` : ""}${formatSeconds(group.slowest_s)}`;
@@ -112,10 +109,7 @@ function GroupRows({ group, count }) {
     ${group.difference !== null && html`<tr><td class="cdiag-rank-detail" colspan=${1 + cells.length}>${group.difference}</td></tr>`}`;
 }
 
-/**
- * A compile over all ranks: its row, and one with what each rank has where that differs.
- * @param {{row: RankGraph, ranks: Ranks}} props
- */
+/** @param {{row: RankGraph, ranks: Ranks}} props of a compile over all ranks, with a row for what differs between them */
 function GraphRows({ row, ranks: { shown, count } }) {
   const have = row.missed ? `${formatCount(row.ranks)} of ${formatCount(count)}` : "all";
   const missing = row.missed ? `not on ${listRanks(row.missing, row.missed)}` : null;
@@ -143,7 +137,7 @@ function GraphRows({ row, ranks: { shown, count } }) {
       </tr>`}`;
 }
 
-/** @param {RankCell} cell */
+/** @type {Write<RankCell>} */
 function describeCell(cell) {
   const values = [cell.expected, cell.actual].map((value) => (value === null ? MISSING : oneLine(value, 40)));
   const guard = cell.guard === null ? "no recompile" : `guard ${oneLine(cell.guard, 80)} ${values.join(" → ")}`;
@@ -162,10 +156,7 @@ function Squares({ row, shown }) {
     </span>`; // the text beside it says the same
 }
 
-/**
- * @param {number[]} ranks
- * @param {number} all how many there are, of which `ranks` are some
- */
+/** @param {number[]} ranks @param {number} all how many there are, of which `ranks` are some */
 function listRanks(ranks, all) {
   const listed = ranks.slice(0, 6).join(", ");
   return `${all === 1 ? "rank" : "ranks"} ${listed}${all > 6 ? ` and ${formatCount(all - 6)} more` : ""}`;
