@@ -14,22 +14,15 @@ const UNITS = [
   [3600e3, [1, 2, 6, 12, 24, 48, 168]],
 ];
 
-/**
- * The ms between ticks.
- * @param {number} ms in view
- * @param {number} width px
- */
+/** @type {(ms: number, width: number) => number} the ms between ticks, for the ms that are in view on so many px */
 export function chooseStep(ms, width) {
   const least = (ms / width) * (width < 600 ? NARROW_GAP : LEAST_GAP);
   return UNITS.flatMap(([unit, steps]) => steps.map((count) => count * unit)).find((step) => step >= least) ?? least;
 }
 
-/**
- * A tick: "0", "30 s", "1 min 30 s", "1.5 s" between whole seconds.
- * @param {number} ms since the start
- */
+/** @type {Write<number>} A tick, ms since the start: "0", "30 s", "1 min 30 s", "1.5 s" between whole seconds. */
 export function writeTick(ms) {
-  /** @param {number} value which gets rid of what floating point adds to it */
+  /** @type {Write<number>} without what floating point adds to it */
   const round = (value) => String(Math.round(value * 1e6) / 1e6);
   if (ms < 1) return ms ? `${round(ms * 1e3)} µs` : "0";
   if (ms < 1e3) return `${round(ms)} ms`;
@@ -39,37 +32,22 @@ export function writeTick(ms) {
   return [hours && `${formatCount(hours)} h`, minutes && `${minutes} min`, rest !== "0" && `${rest} s`].filter(Boolean).join(" ");
 }
 
-/**
- * The x of a time in Unix ms.
- * @param {Pick<Frame, "scale" | "from" | "to" | "layout" | "width">} frame
- * @param {number} ms
- */
+/** @type {(frame: Pick<Frame, "scale" | "from" | "to" | "layout" | "width">, ms: number) => number} the x of Unix ms */
 export function toX({ scale, from, to, layout: { gutter }, width }, ms) {
   return gutter + ((scale.toUnits(ms) - from) / (to - from)) * (width - gutter);
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {string} color
- * @param {number} x
- * @param {number} y
- * @param {number} wide
- * @param {number} high
- */
+/** @type {FillRect} */
 export function fillRect(context, color, x, y, wide, high) {
   context.fillStyle = color;
   context.fillRect(x, y, wide, high);
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {string} color
- * @param {number[][]} lines x and y of both ends
- * @param {number} [width] px
- */
-export function strokeLines(context, color, lines, width = 1) {
+/** @type {StrokeLines} */
+export function strokeLines(context, color, lines, width = 1, dash = []) {
   context.strokeStyle = color;
   context.lineWidth = width;
+  context.setLineDash(dash);
   context.beginPath();
   for (const [x, y, endX, endY] of lines) {
     context.moveTo(x, y);
@@ -77,12 +55,10 @@ export function strokeLines(context, color, lines, width = 1) {
   }
   context.stroke();
   context.lineWidth = 1;
+  context.setLineDash([]);
 }
 
-/**
- * The ticks in view: x, and ms since the start.
- * @param {Frame} frame
- */
+/** @type {(frame: Frame) => number[][]} the ticks in view: x, and ms since the start */
 function listTicks(frame) {
   const { scale: { stretches }, range, origin } = frame;
   const step = chooseStep(frame.to - frame.from, frame.width - frame.layout.gutter);
@@ -98,37 +74,27 @@ function listTicks(frame) {
   });
 }
 
-/**
- * Both edges of each folded stretch in view, px.
- * @param {Frame} frame
- */
+/** @type {(frame: Frame) => number[][]} both edges of each folded stretch in view, px */
 function listFolds(frame) {
   const { scale: { stretches }, range } = frame;
   const shown = stretches.filter(({ start, end, isFolded }) => isFolded && end > range.from && start < range.to);
   return shown.map(({ start, end }) => [toX(frame, start), toX(frame, end)]);
 }
 
-/**
- * Lines at the ticks; a folded stretch is a band with two torn edges.
- * @param {Frame} frame
- */
+/** @type {DrawFrame} lines at the ticks; a folded stretch is a band with two torn edges */
 export function drawGrid(frame) {
   const { context, height, palette } = frame;
   strokeLines(context, palette.line, listTicks(frame).map(([x]) => [x, AXIS, x, height]));
   for (const [left, right] of listFolds(frame)) {
     fillRect(context, palette.stripe, left, 0, right - left, height);
     context.globalAlpha = 0.55;
-    context.setLineDash([2, 4]);
-    strokeLines(context, palette.muted, [Math.round(left) + 0.5, Math.round(right) - 0.5].map((x) => [x, AXIS, x, height]));
-    context.setLineDash([]);
+    const edges = [Math.round(left) + 0.5, Math.round(right) - 0.5];
+    strokeLines(context, palette.muted, edges.map((x) => [x, AXIS, x, height]), 1, [2, 4]);
     context.globalAlpha = 1;
   }
 }
 
-/**
- * The times of the ticks since the start, and signs of folded stretches.
- * @param {Frame} frame
- */
+/** @type {DrawFrame} the times of the ticks since the start, and signs of folded stretches */
 export function drawAxis(frame) {
   const { context, palette, width, layout: { gutter } } = frame;
   fillRect(context, palette.surface, 0, 0, width, AXIS);
@@ -148,18 +114,12 @@ export function drawAxis(frame) {
   }
 }
 
-/**
- * The line where the warm-up ended: what is at its right is an incident.
- * @param {Frame} frame
- * @param {number} at Unix ms
- */
-export function drawWarmupEnd(frame, at) {
-  const { context, palette, width, height, layout } = frame;
-  const x = Math.round(toX(frame, at)) + 0.5;
+/** @type {DrawFrame} the line where the warm-up ended: what is at its right is an incident */
+export function drawWarmupEnd(frame) {
+  const { context, palette, width, height, layout, warmup } = frame;
+  const x = warmup === null ? -1 : Math.round(toX(frame, warmup)) + 0.5;
   if (x < layout.gutter || x > width) return;
-  context.setLineDash([5, 3]);
-  strokeLines(context, palette.text, [[x, 0, x, height]]);
-  context.setLineDash([]);
+  strokeLines(context, palette.text, [[x, 0, x, height]], 1, [5, 3]);
   if (!layout.axis) return;
   const text = "warm-up ended";
   const wide = context.measureText(text).width;

@@ -6,19 +6,6 @@ import { AXIS, drawAxis, drawGrid, drawWarmupEnd, fillRect, strokeLines, toX } f
 import { KINDS } from "./lanes.js";
 import { nameCompile, PHASE_KINDS } from "./phases.js";
 
-/**
- * @typedef {object} Group compiles that are too narrow to be drawn one by one, or a single one
- * @property {CompileBar[]} bars
- * @property {number} x px
- * @property {number} end px
- * @property {boolean} isThin
- * @property {boolean} isLit
- * @property {boolean} isAgain they are recompiles
- */
-/** @typedef {(frame: Frame, lane: Lane, y: number) => void} DrawLane */
-/** @typedef {(frame: Frame, group: Group, y: number) => void} DrawGroup */
-/** @typedef {[dx: number, dy: number][]} Outline corners, in units of a mark's size */
-
 const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const FONT = `11px ${SANS}`;
@@ -31,6 +18,7 @@ const MANY = 20; // recompiles in one group that is hatched
 const DIM = 0.2; // opacity of what the search does not match
 const BAD = KINDS.length + 1; // after the kinds of phases, whose numbers are one more than their position
 const AGAIN = "↻";
+const CROSS_WIDTH = 1.5; // px
 const APART = 2; // px: of marks of one shape that are closer, one is drawn
 const PAPER = 820; // px
 const PIECE = 16; // lanes on a page of paper
@@ -84,10 +72,7 @@ export function sizeCanvas(canvas, width, height, ratio = globalThis.devicePixel
   return context;
 }
 
-/**
- * @param {Frame} frame
- * @param {Lane[]} lanes
- */
+/** @param {Frame} frame @param {Lane[]} lanes */
 export function drawTimeline(frame, lanes) {
   const { context, width, height, layout, scroll } = frame;
   context.clearRect(0, 0, width, height);
@@ -98,7 +83,7 @@ export function drawTimeline(frame, lanes) {
   if (layout.axis) drawGrid(frame);
   for (let i = first; i < last; i += 1) drawLane(frame, lanes[i], layout.axis + i * layout.lane - scroll);
   if (layout.axis) drawAxis(frame);
-  if (frame.warmup !== null) drawWarmupEnd(frame, frame.warmup);
+  drawWarmupEnd(frame);
 }
 
 /**
@@ -125,7 +110,7 @@ export function drawForPrint(frame, lanes) {
   return pieces;
 }
 
-/** @type {DrawLane} */
+/** @type {Paint<Lane>} */
 function drawLane(frame, lane, top) {
   const { context, width, layout, palette } = frame;
   const groups = groupBars(frame, lane);
@@ -135,7 +120,7 @@ function drawLane(frame, lane, top) {
   context.rect(layout.gutter, top + layout.above, width - layout.gutter, layout.lane - layout.above);
   context.clip();
   for (const group of groups) drawGround(frame, group, top + layout.above);
-  drawPhases(frame, lane, groups, bar);
+  drawPhases(frame, { lane, groups }, bar);
   for (const group of groups) drawCap(frame, group, bar);
   if (lane.uncompiled !== null) drawUncompiled(frame, lane.uncompiled, bar);
   if (layout.flag !== null) drawFlags(frame, groups, top + layout.flag);
@@ -148,12 +133,11 @@ function drawLane(frame, lane, top) {
 
 /**
  * The compiles in view, the narrow ones beside each other as one group; the backward of a recompile is a part of it.
- * @param {Frame} frame
- * @param {Lane} lane
+ * @type {(frame: Frame, lane: Lane) => BarGroup[]}
  */
 function groupBars(frame, lane) {
   const { range, lit, now } = frame;
-  /** @type {Group[]} */
+  /** @type {BarGroup[]} */
   const groups = [];
   for (const bar of lane.bars) {
     const to = Math.min(bar.end, Math.max(now, bar.start));
@@ -174,7 +158,7 @@ function groupBars(frame, lane) {
   return groups;
 }
 
-/** @type {DrawGroup} the ground of recompiles over the whole lane: hatched if there are many */
+/** @type {Paint<BarGroup>} the ground of recompiles over the whole lane: hatched if there are many */
 function drawGround({ context, palette, layout }, group, y) {
   if (!group.isAgain) return;
   const [x, wide, high] = [group.x, group.end - group.x, layout.lane - layout.above];
@@ -195,7 +179,7 @@ function drawGround({ context, palette, layout }, group, y) {
   context.globalAlpha = 1;
 }
 
-/** @type {DrawGroup} the cap of a bar, thicker for a recompile, a cross for a failure, and a line below for what is pale */
+/** @type {Paint<BarGroup>} the cap of a bar, thicker for a recompile, a cross for a failure, and a line below for what is pale */
 function drawCap(frame, group, y) {
   const { context, palette, layout, selected, current } = frame;
   const { x, end, isAgain, bars: [first] } = group;
@@ -211,18 +195,14 @@ function drawCap(frame, group, y) {
   for (const bar of group.bars) {
     if (bar.isFailed) {
       const middle = (toX(frame, bar.start) + Math.min(end, toX(frame, bar.end))) / 2;
-      drawCross(context, middle, y + layout.size / 2, 4, end - x < 8 ? palette.text : palette.surface);
+      strokeLines(context, end - x < 8 ? palette.text : palette.surface, cross(middle, y + layout.size / 2, 4), CROSS_WIDTH);
     }
     if ((bar.row && bar.row[0] === selected) || bar === current) drawRing(frame, bar, y);
   }
   context.globalAlpha = 1;
 }
 
-/**
- * @param {Frame} frame
- * @param {CompileBar} bar
- * @param {number} y
- */
+/** @type {Paint<CompileBar>} */
 function drawRing(frame, bar, y) {
   const { context, palette, layout, now } = frame;
   const x = toX(frame, bar.start);
@@ -237,12 +217,9 @@ function drawRing(frame, bar, y) {
 
 /**
  * The phases of the compiles. Each pixel has the kind of the innermost phase; the first pixel of a run is left free.
- * @param {Frame} frame
- * @param {Lane} lane
- * @param {Group[]} groups
- * @param {number} y
+ * @type {Paint<{lane: Lane, groups: BarGroup[]}>}
  */
-function drawPhases(frame, lane, groups, y) {
+function drawPhases(frame, { lane, groups }, y) {
   const { context, palette, width, range, lit, now, layout } = frame;
   const kinds = new Uint8Array(Math.ceil(width));
   /** @param {number} x @param {number} end @param {number} kind */
@@ -270,7 +247,7 @@ function drawPhases(frame, lane, groups, y) {
   let start = layout.gutter;
   for (let x = start + 1; x <= kinds.length; x += 1) {
     if (x < kinds.length && kinds[x] === kinds[start]) continue;
-    if (kinds[start]) drawRun(frame, kinds[start], start, x - start, y);
+    if (kinds[start]) drawRun(frame, { number: kinds[start], x: start, wide: x - start }, y);
     start = x;
   }
 }
@@ -278,15 +255,8 @@ function drawPhases(frame, lane, groups, y) {
 /** @type {Map<string, number>} word of a phase -> its width, measured once */
 const widths = new Map();
 
-/**
- * Neighboring pixels of one kind, with its word if that fits.
- * @param {Frame} frame
- * @param {number} number
- * @param {number} x
- * @param {number} wide
- * @param {number} y
- */
-function drawRun({ context, palette, layout }, number, x, wide, y) {
+/** @type {Paint<{number: number, x: number, wide: number}>} Neighboring pixels of one kind, with its word if that fits. */
+function drawRun({ context, palette, layout }, { number, x, wide }, y) {
   const kind = number === BAD ? null : KINDS[number - 1];
   fillRect(context, kind ? palette[`p-${kind}`] : palette.bad, x, y, wide > 3 ? wide - 1 : wide, layout.size);
   if (!kind || layout.size < 16) return;
@@ -301,12 +271,7 @@ function drawRun({ context, palette, layout }, number, x, wide, y) {
   context.textAlign = "left";
 }
 
-/**
- * Above each bar what it is: of a recompile, what changed.
- * @param {Frame} frame
- * @param {Group[]} groups
- * @param {number} y
- */
+/** @type {Paint<BarGroup[]>} Above each bar what it is: of a recompile, what changed. */
 function drawFlags(frame, groups, y) {
   const { context, palette, width, layout: { gutter } } = frame;
   let free = gutter; // the first pixel that no flag has
@@ -334,11 +299,7 @@ function drawFlags(frame, groups, y) {
   });
 }
 
-/**
- * What a group is, the longest text first.
- * @param {Frame} frame
- * @param {Group} group
- */
+/** @type {(frame: Frame, group: BarGroup) => string[]} what a group is, the longest text first */
 function describeGroup({ compiles }, { bars: all, x, end, isAgain }) {
   if (!isAgain && all.length > 1) return [all.length < MANY ? `${all.length}×` : formatAmount(all.length, "compile")];
   if (!isAgain) return [all[0].row ? nameCompile(compiles.store.table("compiles").reader(all[0].row)) : "compiling"];
@@ -356,12 +317,7 @@ function describeGroup({ compiles }, { bars: all, x, end, isAgain }) {
   return [`${AGAIN} ${bars.length} recompiles, ${mean} each · ${is}`, ...count];
 }
 
-/**
- * After a limit was reached, to the end.
- * @param {Frame} frame
- * @param {number} since Unix ms
- * @param {number} y
- */
+/** @type {Paint<number>} From the time when a limit was reached (Unix ms) to the end. */
 function drawUncompiled(frame, since, y) {
   const { context, palette, width, layout } = frame;
   const x = toX(frame, since) + 3;
@@ -377,7 +333,7 @@ function drawUncompiled(frame, since, y) {
   context.fillText(fitText(context, "runs uncompiled", wide - 8), x + 5, y + layout.size / 2 + 1);
 }
 
-/** @type {DrawLane} the signs of cache look-ups, graph breaks and CUDA graphs below the bars */
+/** @type {Paint<Lane>} the signs of cache look-ups, graph breaks and CUDA graphs below the bars */
 function drawMarks(frame, { marks }, y) {
   const { context, palette, range, lit } = frame;
   /** @type {Map<string, number>} shape -> x of the last one */
@@ -391,7 +347,7 @@ function drawMarks(frame, { marks }, y) {
     last.set(name, x);
     context.globalAlpha = isLit ? 1 : DIM;
     if (shape === "break") {
-      drawCross(context, x, y, 3, palette.bad);
+      strokeLines(context, palette.bad, cross(x, y, 3), CROSS_WIDTH);
       continue;
     }
     const { outline, size, face, edge } = MARKS[shape];
@@ -406,18 +362,10 @@ function drawMarks(frame, { marks }, y) {
   context.globalAlpha = 1;
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {number} x
- * @param {number} y
- * @param {number} size
- * @param {string} color
- */
-function drawCross(context, x, y, size, color) {
-  strokeLines(context, color, [[x - size, y - size, x + size, y + size], [x + size, y - size, x - size, y + size]], 1.5);
-}
+/** @type {(x: number, y: number, size: number) => number[][]} its lines */
+const cross = (x, y, size) => [[x - size, y - size, x + size, y + size], [x + size, y - size, x - size, y + size]];
 
-/** @type {DrawLane} the name of a lane, and where it is with its seconds: in two lines, or in one above the bars */
+/** @type {Paint<Lane>} the name of a lane, and where it is with its seconds: in two lines, or in one above the bars */
 function drawName({ context, palette, width, layout, hasLinks, title }, lane, top) {
   const { gutter } = layout;
   const [left, room] = gutter ? [12, gutter - 20] : [8, width - 16];

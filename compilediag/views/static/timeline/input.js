@@ -13,10 +13,7 @@ const [SLOW, FAST] = [0.004, 0.012]; // zoom per px of a mouse's wheel, and of a
 const PINCH_PX = 40; // a touch pad sends smaller steps than a wheel
 
 export class TimelineInput {
-  /**
-   * @param {HTMLElement} node
-   * @param {Timeline} timeline what the input acts on
-   */
+  /** @param {HTMLElement} node @param {Timeline} timeline what the input acts on */
   constructor(node, timeline) {
     this.node = node;
     this.timeline = timeline;
@@ -47,11 +44,7 @@ export class TimelineInput {
     return (x - left) / wide;
   }
 
-  /**
-   * Units at a point, in the range that a gesture began with.
-   * @param {Point} point
-   * @param {TimeRange} range
-   */
+  /** @type {(point: Point, range: TimeRange) => number} units at a point, in the range that a gesture began with */
   unitsAt(point, { from, to }) {
     return from + this.shareAt(point) * (to - from);
   }
@@ -111,10 +104,7 @@ export class TimelineInput {
     if (this.gesture) this.follow(this.gesture, pointer);
   }
 
-  /**
-   * @param {Gesture} gesture
-   * @param {{begin: Point, now: Point}} pointer
-   */
+  /** @param {Gesture} gesture @param {{begin: Point, now: Point}} pointer */
   follow({ kind, range, scroll, units }, { begin, now }) {
     const { bounds } = this.model;
     if (kind === "select") return this.timeline.showBand({ from: Math.min(begin.x, now.x), to: Math.max(begin.x, now.x) });

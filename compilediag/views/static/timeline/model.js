@@ -31,8 +31,6 @@ export function findNext(lanes, current, key, range) {
   return findNearest(({ start }) => Math.abs(start - current.start), next?.bars ?? []);
 }
 
-/** @typedef {Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit" | "warmup">} View */
-
 const MOST_LANES = 7; // without "more"
 const REACH = 3; // px around the pointer that still count as on a bar
 const MARK_REACH = 5;
@@ -76,11 +74,7 @@ export class TimelineModel {
     this.inputs = new Inputs(); // of `ordered` and `idle`
   }
 
-  /**
-   * Reads the tables again and the clock.
-   * @param {number} width px
-   * @param {boolean} isStrip
-   */
+  /** @type {(width: number, isStrip: boolean) => void} Reads the tables again and the clock; `width` in px. */
   refresh(width, isStrip) {
     const { lanes, lit } = this;
     this.restore();
@@ -165,24 +159,23 @@ export class TimelineModel {
     return { left: this.layout.gutter, wide: Math.max(1, this.width - this.layout.gutter) };
   }
 
-  /** @returns {View} */
   get view() {
+    return this.makeView(this.range);
+  }
+
+  /** With all of the time. */
+  get wholeView() {
+    return { ...this.makeView(this.bounds), lit: null };
+  }
+
+  /** @type {(range: TimeRange) => TimelineView} of a range in units */
+  makeView({ from, to }) {
     const { scale, now, lit, warmup } = this;
-    const { from, to } = this.range;
     const range = { from: scale.toMs(from), to: scale.toMs(to) };
     return { from, to, range, scale, origin: this.lanes.extent.from, now, lit, warmup };
   }
 
-  /** @returns {View} with all of the time */
-  get wholeView() {
-    const { from, to } = this.bounds;
-    return { ...this.view, from, to, range: { from: this.scale.toMs(from), to: this.scale.toMs(to) }, lit: null };
-  }
-
-  /**
-   * @param {TimeRange} range units
-   * @param {boolean} isStep Escape returns to the view before it
-   */
+  /** @type {ShowRange} */
   show(range, isStep) {
     if (isStep) this.history = [...this.history, this.zoom].slice(-LONGEST_HISTORY);
     const { from, to } = clampRange(range, this.bounds);
@@ -195,12 +188,7 @@ export class TimelineModel {
     return { from: this.scale.toUnits(start), to: this.scale.toUnits(Math.min(end, Math.max(start, this.now))) };
   }
 
-  /**
-   * What is at a point.
-   * @param {Point} point
-   * @param {number} scroll px
-   * @returns {Hit | null}
-   */
+  /** @type {(point: Point, scroll: number) => Hit | null} what is at a point; `scroll` in px */
   hitAt({ x, y }, scroll) {
     const { layout, plot } = this;
     const below = y - layout.axis + scroll;
@@ -220,10 +208,7 @@ export class TimelineModel {
   }
 }
 
-/**
- * The next round time, so that bars keep their place until it is reached.
- * @param {number} ms
- */
+/** @type {(ms: number) => number} the next round time, so that bars keep their place until it is reached */
 export function roundUp(ms) {
   return (ROUND_S.find((seconds) => seconds * 1e3 >= ms) ?? Math.ceil(ms / LONG_MS) * (LONG_MS / 1e3)) * 1e3;
 }

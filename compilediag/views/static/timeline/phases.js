@@ -14,10 +14,7 @@ export const PHASE_KINDS = WORDS.phaseKinds;
 /** @type {Map<string, string | null>} */
 const kindOfName = new Map();
 
-/**
- * The kind of one of torch's phase names; null if it belongs to the phase that contains it.
- * @param {string} name
- */
+/** @type {(name: string) => string | null} kind of one of torch's names; null if it belongs to the phase that contains it */
 export function phaseKind(name) {
   let kind = kindOfName.get(name);
   if (kind === undefined) {
@@ -27,10 +24,7 @@ export function phaseKind(name) {
   return kind;
 }
 
-/**
- * A phase in words. Of a name without known words, its last part: `Scheduler.fuse_nodes` is `fuse nodes`.
- * @param {string} name
- */
+/** @type {Write<string>} Of a name without known words, its last part: `Scheduler.fuse_nodes` is `fuse nodes`. */
 export function phaseLabel(name) {
   const words = lookUp(WORDS.phases, name) ?? FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
   const last = name.split(".").at(-1)?.replace(/^_+|_+$/g, "") ?? "";
@@ -44,10 +38,7 @@ const TRIGGERS = { lazy_backward: "its backward", compiled_autograd: "compiled a
 const OUTCOMES = { skipped: "skipped, runs eagerly", empty: "nothing to compile" };
 const SLACK_MS = 5; // the clock of phases is not that of compiles
 
-/**
- * What a compile was: "recompile", "first compile", "first compile: failed".
- * @param {Get<CompilesRow>} get
- */
+/** @type {Write<Get<CompilesRow>>} What a compile was: "recompile", "first compile", "first compile: failed". */
 export function nameCompile(get) {
   const outcome = get("outcome");
   const what = get("is_recompile") ? "recompile" : lookUp(TRIGGERS, get("trigger") ?? "") ?? "first compile";
@@ -86,7 +77,7 @@ export function sumPhases(compiles, key, within) {
   return times.filter(({ seconds }) => seconds > 1e-4).sort((a, b) => b.seconds - a.seconds);
 }
 
-/** @param {OwnTime} time */
+/** @type {Write<OwnTime>} */
 export function writeTime({ kind, seconds }) {
   return `${PHASE_KINDS[kind][0]} ${formatSeconds(seconds)}`;
 }

@@ -67,20 +67,13 @@ export class TimeScale {
 
 }
 
-/**
- * Everything, with a margin at both ends.
- * @param {number} width units
- */
+/** @type {(width: number) => TimeRange} everything, so many units, with a margin at both ends */
 export function makeBounds(width) {
   const margin = Math.max(width * PADDING, 1);
   return { from: -margin, to: width + margin };
 }
 
-/**
- * The nearest range that lies in the bounds and is not too short.
- * @param {TimeRange} range
- * @param {TimeRange} bounds
- */
+/** @type {FitRange} not too short */
 export function clampRange({ from, to }, bounds) {
   const width = Math.min(Math.max(to - from, SHORTEST), bounds.to - bounds.from);
   const start = Math.min(Math.max(from, bounds.from), bounds.to - width);
@@ -100,20 +93,12 @@ export function zoomRange({ from, to }, at, factor, bounds) {
   return clampRange({ from: start, to: start + width }, bounds);
 }
 
-/**
- * @param {TimeRange} range
- * @param {number} by units
- * @param {TimeRange} bounds
- */
+/** @type {(range: TimeRange, by: number, bounds: TimeRange) => TimeRange} `by` in units */
 export function moveRange({ from, to }, by, bounds) {
   return clampRange({ from: from + by, to: to + by }, bounds);
 }
 
-/**
- * A range that a bar fills but for a margin.
- * @param {TimeRange} bar
- * @param {TimeRange} bounds
- */
+/** @type {FitRange} which a bar fills but for a margin */
 export function fitRange({ from, to }, bounds) {
   const margin = Math.max((to - from) * FIT_MARGIN, SHORTEST);
   return clampRange({ from: from - margin, to: to + margin }, bounds);

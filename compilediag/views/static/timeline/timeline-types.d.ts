@@ -124,6 +124,41 @@ interface Frame {
   hasLinks: boolean;
 }
 
+/** Of a frame, what is of the time. */
+type TimelineView = Pick<Frame, "from" | "to" | "range" | "scale" | "origin" | "now" | "lit" | "warmup">;
+
+/** Compiles that are too narrow to be drawn one by one, or a single one. */
+interface BarGroup {
+  bars: CompileBar[];
+  /** px. */
+  x: number;
+  /** px. */
+  end: number;
+  isThin: boolean;
+  isLit: boolean;
+  /** They are recompiles. */
+  isAgain: boolean;
+}
+
+/** Corners, in units of a mark's size. */
+type Outline = [dx: number, dy: number][];
+
+/** Draws something of a frame, at so many px from its top. */
+type Paint<Thing> = (frame: Frame, thing: Thing, y: number) => void;
+
+type DrawFrame = (frame: Frame) => void;
+
+type FillRect = (context: CanvasRenderingContext2D, color: string, x: number, y: number, wide: number, high: number) => void;
+
+/** `lines`: x and y of both ends. `width` and `dash` are px. */
+type StrokeLines = (context: CanvasRenderingContext2D, color: string, lines: number[][], width?: number, dash?: number[]) => void;
+
+/** Changes a range; units. `isStep`: Escape returns to the view before it. */
+type ShowRange = (range: TimeRange, isStep: boolean) => void;
+
+/** The nearest range to a wanted one, or to a bar, that lies in the bounds. */
+type FitRange = (range: TimeRange, bounds: TimeRange) => TimeRange;
+
 /** What is at a point. */
 interface Hit {
   lane: Lane;

@@ -13,8 +13,6 @@ import { findNext, TimelineModel } from "./model.js";
 import { Overview } from "./overview.js";
 import { fitRange, moveRange, revealRange, zoomRange } from "./ranges.js";
 
-/** @typedef {(key: string | null, eventId: number | null) => void} OnPick */
-
 const TALLEST = 560; // px of lanes in view; the others scroll
 const [KEY_ZOOM, KEY_MOVE] = [1.5, 0.15];
 const TABLE_REST_MS = 2000; // between two updates of the table that only screen readers have
@@ -25,10 +23,7 @@ of its function, plus and minus zoom, Shift and arrows move, 0 shows everything,
 last compile, Escape goes back`;
 
 export class Timeline {
-  /**
-   * @param {TimelineLanes} lanes
-   * @param {OnPick} onPick runs when a compile is chosen
-   */
+  /** @param {TimelineLanes} lanes @param {(key: string | null, eventId: number | null) => void} onPick a compile is chosen */
   constructor(lanes, onPick) {
     this.lanes = lanes;
     this.onPick = onPick;
@@ -183,10 +178,7 @@ export class Timeline {
     return { ...model.view, compiles: this.lanes.compiles, hasLinks: hasCells(this.node), title: model.store.meta.title ?? null, palette, layout, scroll: this.scroller.scrollTop, selected, current };
   }
 
-  /**
-   * Draws all lanes for paper, which is white, while the browser prints.
-   * @param {boolean} isPrinting
-   */
+  /** @param {boolean} isPrinting all lanes are drawn for paper, which is white */
   setPrinting(isPrinting) {
     const { model } = this;
     if (!isPrinting) return this.pieces.replaceChildren();
@@ -198,20 +190,14 @@ export class Timeline {
     this.pieces.replaceChildren(...drawForPrint(frame, model.ordered));
   }
 
-  /**
-   * @param {TimeRange} range units
-   * @param {boolean} isStep
-   */
+  /** @type {ShowRange} */
   show(range, isStep) {
     if (this.model.isStrip) return;
     this.model.show(range, isStep);
     this.paint();
   }
 
-  /**
-   * Shows the stretch that another timeline on the same scale shows.
-   * @param {TimeRange} range units
-   */
+  /** @param {TimeRange} range units that another timeline on the same scale shows */
   follow(range) {
     const { from, to } = this.model.range;
     if (Math.abs(range.from - from) > SAME || Math.abs(range.to - to) > SAME) this.show(range, false);
@@ -223,10 +209,7 @@ export class Timeline {
     this.paint();
   }
 
-  /**
-   * Marks a stretch while it is selected; null: none.
-   * @param {TimeRange | null} band px
-   */
+  /** @param {TimeRange | null} band px of a stretch that is selected now */
   showBand(band) {
     this.band.hidden = band === null;
     if (!band) return;
@@ -255,10 +238,7 @@ export class Timeline {
     this.onPick(bar.key, bar.row?.[0] ?? null);
   }
 
-  /**
-   * Fits a bar, the compiles of a lane whose name was clicked, or everything.
-   * @param {Point} point
-   */
+  /** @param {Point} point what is there fits then: a bar, the compiles of a lane whose name is there, or everything */
   fit(point) {
     const { model } = this;
     const hit = this.model.hitAt(point, this.scroller.scrollTop);
@@ -276,10 +256,7 @@ export class Timeline {
     event.stopPropagation();
   }
 
-  /**
-   * @param {string} key
-   * @param {boolean} isShifted
-   */
+  /** @type {(key: string, isShifted: boolean) => boolean} whether the key does something */
   actOn(key, isShifted) {
     const { model } = this;
     const { range, bounds, current, layout } = model;
