@@ -30,10 +30,7 @@ import { Timeline } from "./timeline/timeline.js";
 
 const PANEL_ID = "cdiag-panel-diff";
 
-/**
- * @param {HTMLElement} root
- * @param {DiffData} data
- */
+/** @param {HTMLElement} root @param {DiffData} data */
 function showDiff(root, { names, totals, gaps, panels, timelines: packed, evidence }) {
   const store = new Store(true);
   store.receive({ seq: 1, reset: true, panels });

@@ -52,10 +52,7 @@ export class Pages {
     this.pages.forEach((page) => page.destroy());
   }
 
-  /**
-   * Shows the page of a place. A page that is not in view does not listen to the store.
-   * @param {Place} place
-   */
+  /** @param {Place} place whose page is shown. A page that is not in view does not listen to the store. */
   show(place) {
     const name = place.page ?? "dashboard";
     const isArrival = this.shown !== null && this.shown !== name; // what had the focus on the other page is hidden now

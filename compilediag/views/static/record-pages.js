@@ -95,10 +95,7 @@ export class RecordPages {
     node.replaceChildren(page.root);
   }
 
-  /**
-   * @param {Element} node
-   * @param {PlacedPage} page
-   */
+  /** @param {Element} node @param {PlacedPage} page */
   remove(node, { root, pages, before, restore }) {
     this.placed.delete(node);
     restore();

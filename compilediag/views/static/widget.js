@@ -35,10 +35,7 @@ import { RecordPages } from "./record-pages.js";
 
 const FIRST_NEWS_MS = 3000; // a page that hears nothing for so long after its start asks for everything
 
-/**
- * @param {Model} model
- * @param {Store} store
- */
+/** @param {Model} model @param {Store} store */
 function connect(model, store) {
   /** @param {string | Patch | null | undefined} patch sent as text, because that keeps NaN and lone surrogates; JSON of the host does not */
   const receive = (patch) => patch && store.receive(typeof patch === "string" ? JSON.parse(patch) : patch);

@@ -27,7 +27,7 @@ export function Icon({ name }) {
 
 /**
  * What a word means, in a sentence or two, shown on hover and on focus; null for one that needs no explanation.
- * @param {string} word a total, a tab, a label of a column, a mark or a kind of guard
+ * @type {(word: string) => string | null} a total, a tab, a label of a column, a mark or a kind of guard
  */
 export function explain(word) {
   return Object.hasOwn(WORDS.meanings, word) ? WORDS.meanings[word] : null;
@@ -64,10 +64,7 @@ export function Ago({ ms, now }) {
   return html`<span class="cdiag-ago" title=${formatDate(ms)}>${formatAgo(ms, now)}</span>`;
 }
 
-/**
- * The words of a query, in lower case. A text matches if it has all of them.
- * @param {string} text
- */
+/** @type {(text: string) => string[]} the words of a query, in lower case; a text matches if it has all of them */
 export function splitQuery(text) {
   return text.toLowerCase().split(/\s+/).filter(Boolean);
 }

@@ -15,10 +15,7 @@ const HOST_FILE = new RegExp([
 ].map((pattern) => pattern.source).join("|"));
 const MOST_FRAMES = 1000; // frames of one stack
 
-/**
- * How many of the outermost frames belong to what runs the program, such as a notebook's kernel.
- * @param {StackFrame[]} frames
- */
+/** @type {(frames: StackFrame[]) => number} the outermost ones belong to what runs the program, such as a notebook's kernel */
 export function countHostFrames(frames) {
   const first = frames.findIndex(({ file }) => file !== null && !HOST_FILE.test(file));
   return Math.max(first, 0);
@@ -36,10 +33,7 @@ export class CallStacks {
     this.known = new Map();
   }
 
-  /**
-   * The frames of a stack, the outermost first; none if it is not known.
-   * @param {string} key
-   */
+  /** @type {(key: string) => StackFrame[]} of a stack, the outermost first; none if it is not known */
   framesOf(key) {
     const table = this.store.table("stacks");
     if (this.inputs.haveChanged(table, table.version)) {

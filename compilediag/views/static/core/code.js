@@ -13,10 +13,7 @@ const CPP = "alignas auto bool break case char class const constexpr continue de
 const QUOTED = `[rbfu]{0,2}"(?:[^"\\\\\\n]|\\\\.)*"|[rbfu]{0,2}'(?:[^'\\\\\\n]|\\\\.)*'`;
 const NUMBER = String.raw`\b\d[\w.]*`;
 
-/**
- * @param {string} comment
- * @param {string} words
- */
+/** @param {string} comment @param {string} words */
 function makePattern(comment, words) {
   return new RegExp(`(?<comment>${comment})|(?<text>${QUOTED})|(?<number>${NUMBER})|\\b(?<word>${words.split(" ").join("|")})\\b`, "g");
 }

@@ -7,36 +7,23 @@ import { findCellNumber } from "./notebook-cell.js";
 
 /** @typedef {{what: string, change: string | null}} Change `idx.shape[0]`, and `8 → 6` */
 
-/**
- * "before → after"; null if neither is known.
- * @param {string | null} before
- * @param {string | null} after
- */
+/** @type {(before: string | null, after: string | null) => string | null} "before → after"; null if neither is known */
 export function writeChange(before, after) {
   return before === null && after === null ? null : `${before ?? MISSING} → ${after ?? MISSING}`;
 }
 
-/**
- * @param {Get<any>} get of a recompile, or of a guard that failed
- * @returns {Change}
- */
+/** @type {(get: Get<any>) => Change} of a recompile, or of a guard that failed */
 export function readChange(get) {
   const what = get("guard_source") ?? formatCode(get("guard_kind") ?? "unknown");
   return { what, change: writeChange(get("expected"), get("actual")) };
 }
 
-/** @param {Change} change */
+/** @type {Write<Change>} */
 export function joinChange({ what, change }) {
   return change === null ? what : `${what}: ${change}`;
 }
 
-/**
- * A function as lanes and lists name it.
- * @param {string | null} name
- * @param {string | null} file
- * @param {number | null} line
- * @returns {CompiledFunction}
- */
+/** @type {(name: string | null, file: string | null, line: number | null) => CompiledFunction} as lanes and lists name it */
 export function describeFunction(name, file, line) {
   const [own, after] = splitFunction(name);
   return { name: formatFunction(name) ?? "?", own: own ?? "?", after, file, line, lane: `${name}|${file}|${line}`, cell: after ? null : findCellNumber(file) };
@@ -89,9 +76,7 @@ export class Compiles {
   /**
    * The key of the compile that a row belongs to; null for an event outside any compile. A compile of an old file that
    * has no key is a group of its own.
-   * @param {Table<any>} table
-   * @param {Cells} row
-   * @returns {string | null}
+   * @type {(table: Table<any>, row: Cells) => string | null}
    */
   keyOf(table, row) {
     return table.get(row, "compile_key") ?? (table.name === "compiles" ? `event ${row[0]}` : null);
@@ -102,11 +87,7 @@ export class Compiles {
     return this.functions.get(key ?? "") ?? null;
   }
 
-  /**
-   * The rows of a table that belong to a compile, in order of time.
-   * @param {string} name
-   * @param {string | null} key
-   */
+  /** @type {(name: string, key: string | null) => Cells[]} rows of a table that belong to a compile, in order of time */
   members(name, key) {
     const table = this.store.table(name);
     let known = this.indexes.get(name);
@@ -129,20 +110,13 @@ export class Compiles {
     return this.recompilesByKey.get(key) ?? null;
   }
 
-  /**
-   * What changed, "idx.shape[0]: 8 → 6", at the recompile that started a compile; null for any other compile.
-   * @param {string | null} key
-   */
+  /** @type {(key: string | null) => string | null} "idx.shape[0]: 8 → 6" if a recompile started it; null for any other compile */
   describe(key) {
     const found = this.findRecompile(key);
     return found && joinChange(readChange(this.recompiles.reader(found.row)));
   }
 
-  /**
-   * What else had changed since the entry that it is compared with.
-   * @param {Cells} row of a recompile
-   * @returns {Change[]}
-   */
+  /** @type {(row: Cells) => Change[]} what else had changed at a recompile, since the entry that it is compared with */
   listOthers(row) {
     const own = this.recompiles.reader(row);
     const failures = this.store.table("guard_failures");

@@ -1,10 +1,6 @@
 // Makes the new value of a part of the page from the old one and what changed; `patches.py` explains the format.
 
-/**
- * @param {any} old
- * @param {Delta} delta
- * @returns {any}
- */
+/** @type {(old: any, delta: Delta) => any} */
 export function applyDelta(old, delta) {
   if ("=" in delta) return delta["="];
   if (delta.t) return old.slice(0, delta.t[0]) + delta.t[1];

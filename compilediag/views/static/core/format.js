@@ -32,10 +32,7 @@ function isKnown(value) {
 /** @type {(write: Write<number>) => Write<Numeric>} writes a number as its sign and what `write` makes of its size */
 const withSign = (write) => (value) => (isKnown(value) ? signOf(value) + write(Math.abs(value)) : MISSING);
 
-/**
- * Rounds to one decimal below 10, else to a whole number; null if that gives 1,000 or more.
- * @param {number} size
- */
+/** @type {(size: number) => string | null} one decimal below 10, else a whole number; null if that gives 1,000 or more */
 function roundBelow1000(size) {
   if (size >= 1000) return null;
   const text = Number(size.toFixed(1)) < 10 ? size.toFixed(1) : size.toFixed(0);
@@ -143,11 +140,7 @@ const DAY_MS = 86_400_000;
 /** @type {[string, number][]} */
 const AGO_UNITS = [["h", 3_600_000], ["min", 60_000], ["s", 1000]];
 
-/**
- * How long ago something was: "just now", "12 s ago", "2 min ago", "3 h ago", and the day of what is older.
- * @param {number} ms Unix ms
- * @param {number} now Unix ms
- */
+/** @type {(ms: number, now: number) => string} "just now", "12 s ago", "2 min ago", "3 h ago", and the day of what is older */
 export function formatAgo(ms, now) {
   const passed = now - ms;
   if (passed >= DAY_MS) return new Date(ms).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
@@ -155,21 +148,14 @@ export function formatAgo(ms, now) {
   return passed < 3000 ? "just now" : `${Math.floor(passed / size)} ${unit} ago`;
 }
 
-/**
- * "8" or "1 to 64": the sizes that something is compiled for.
- * @param {number | null} start
- * @param {number | null} end
- */
+/** @type {(start: number | null, end: number | null) => string} "8" or "1 to 64": sizes that something is compiled for */
 export function formatSizes(start, end) {
   return start === end ? formatCount(start) : `${formatCount(start)} to ${formatCount(end)}`;
 }
 
 const RANGE = /^(?:VR)?\[\s*(-?\w+)\s*,\s*(-?\w+)\s*\]$/;
 
-/**
- * torch's range of a symbol in words: "[2, int_oo]" is "2 or more".
- * @param {string | null} text
- */
+/** @type {(text: string | null) => string | null} torch's range of a symbol in words: "[2, int_oo]" is "2 or more" */
 export function formatRange(text) {
   const [, low, high] = RANGE.exec(text ?? "") ?? [];
   if (low === undefined) return text;
@@ -192,10 +178,7 @@ export function formatCode(code) {
 
 const RESUMED = /^torch_dynamo_resume_in_(.+)_at_(\d+)$/;
 
-/**
- * The name of a function: "forward", "forward, after the graph break at line 21"; null without a name.
- * @param {string | null | undefined} name
- */
+/** @type {(name: string | null | undefined) => string | null} "forward", "forward, after the graph break at line 21" */
 export function formatFunction(name) {
   const [own, after] = splitFunction(name);
   return after === null ? own : `${own}, ${after}`;
@@ -203,8 +186,7 @@ export function formatFunction(name) {
 
 /**
  * The name of a function and, if Dynamo continued it there, "after the graph break at line 21".
- * @param {string | null | undefined} name
- * @returns {[name: string | null, after: string | null]}
+ * @type {(name: string | null | undefined) => [name: string | null, after: string | null]}
  */
 export function splitFunction(name) {
   const resumed = RESUMED.exec(name ?? "");
@@ -222,11 +204,7 @@ export function formatPlace(file, line) {
   return line === null || line === undefined ? name : `${name}:${line}`;
 }
 
-/**
- * At most `limit` characters of a text, on one line.
- * @param {string} text
- * @param {number} limit
- */
+/** @type {(text: string, limit: number) => string} at most `limit` characters of a text, on one line */
 export function oneLine(text, limit) {
   const short = text.length > limit ? `${text.slice(0, limit)}…` : text;
   return short.replace(/[\r\n\u2028\u2029]+/g, " ");
@@ -250,12 +228,7 @@ const BY_TYPE = {
   },
 };
 
-/**
- * The value of a column of a given type.
- * @param {any} value
- * @param {string} [type]
- * @returns {string}
- */
+/** @type {(value: any, type?: string) => string} the value of a column of a given type */
 export function formatValue(value, type = "text") {
   if (value === null || value === undefined) return MISSING;
   return (BY_TYPE[type] ?? String)(value);

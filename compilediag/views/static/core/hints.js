@@ -83,10 +83,7 @@ export class Hints {
     this.box.hidden = true;
   }
 
-  /**
-   * @param {HTMLElement} node
-   * @param {string} text
-   */
+  /** @param {HTMLElement} node @param {string} text */
   show(node, text) {
     this.hide();
     if (!node.isConnected) return;

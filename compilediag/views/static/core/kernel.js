@@ -11,10 +11,7 @@ export class KernelRequests {
     this.waiting = new Map();
   }
 
-  /**
-   * @param {object} message
-   * @returns {Promise<Answer>}
-   */
+  /** @type {(message: object) => Promise<Answer>} */
   ask(message) {
     this.count += 1;
     const request = this.count;

@@ -3,10 +3,7 @@
 const NAME = "cdiag-hit"; // in the style sheet; all pages of a document share it
 
 export class MarkedWords {
-  /**
-   * @param {Element} root
-   * @param {string} places in which words are marked
-   */
+  /** @param {Element} root @param {string} places in which words are marked */
   constructor(root, places) {
     this.root = root;
     this.places = places;

@@ -4,11 +4,7 @@ const PREFIX = "compilediag:";
 /** @type {Map<string, string>} for hosts that refuse storage, such as frames without an origin of their own */
 const kept = new Map();
 
-/**
- * The value that was remembered under a name; null if there is none.
- * @param {string} name
- * @returns {any}
- */
+/** @type {(name: string) => any} the value that was remembered under a name; null if there is none */
 export function recall(name) {
   try {
     return JSON.parse(sessionStorage.getItem(PREFIX + name) ?? kept.get(name) ?? "null");
@@ -17,10 +13,7 @@ export function recall(name) {
   }
 }
 
-/**
- * @param {string} name
- * @param {unknown} value anything that JSON can hold
- */
+/** @param {string} name @param {unknown} value anything that JSON can hold */
 export function remember(name, value) {
   const text = JSON.stringify(value);
   if (kept.get(name) === text) return;
@@ -43,8 +36,7 @@ export class SessionMemory {
 
   /**
    * What was remembered, once a session is known, {} if nothing was; null as long as the session stays the same.
-   * @param {Partial<Meta>} meta
-   * @returns {any}
+   * @type {(meta: Partial<Meta>) => any}
    */
   restore({ started_ms, pid }) {
     const name = started_ms ? `${this.part}:${started_ms}:${pid ?? ""}` : null;

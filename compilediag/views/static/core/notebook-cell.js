@@ -3,10 +3,7 @@ import { findAll } from "./dom.js";
 
 const CELL = /^Cell In\[(\d+)\]$/;
 
-/**
- * The number of a cell that a session names; null for a file.
- * @param {string | null | undefined} file
- */
+/** @type {(file: string | null | undefined) => number | null} of a cell that a session names; null for a file */
 export function findCellNumber(file) {
   const found = CELL.exec(file ?? "");
   return found && Number(found[1]);
@@ -22,10 +19,7 @@ export function hasCells(node) {
   return Boolean(node?.closest(".jp-NotebookPanel"));
 }
 
-/**
- * The text in an editor; null if it shows only a part of it.
- * @param {Element | null} editor
- */
+/** @type {(editor: Element | null) => string | null} the text in an editor; null if it shows only a part of it */
 function readText(editor) {
   if (!editor || editor.querySelector(".cm-gap")) return null;
   return [...editor.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n");

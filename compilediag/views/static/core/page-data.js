@@ -12,11 +12,7 @@ export async function openPage(show) {
   else show(root, JSON.parse(await inflateText(data.textContent ?? "")));
 }
 
-/**
- * The patch of a report, as compilediag/views/report.py packs it: tables by columns.
- * @param {PackedPatch} packed
- * @returns {Patch}
- */
+/** @type {(packed: PackedPatch) => Patch} of a report, as compilediag/views/report.py packs it: tables by columns */
 export function unpackPatch({ tables, strings, ...patch }) {
   const rows = Object.entries(tables).map(([name, packed]) => {
     const columns = packed.map(({ numbers, times, texts: cells, cells: plain = [] }) => {
@@ -32,19 +28,13 @@ export function unpackPatch({ tables, strings, ...patch }) {
   return { ...patch, rows: Object.fromEntries(rows) };
 }
 
-/**
- * The text of an artifact: alone or as a part of a block.
- * @param {StoredText} stored
- */
+/** @type {(stored: StoredText) => Promise<string>} the text of an artifact: alone or as a part of a block */
 export async function inflate(stored) {
   const text = await inflateText(stored.z ?? "");
   return stored.slice ? text.slice(...stored.slice) : text;
 }
 
-/**
- * The text that is in base64 of zlib-deflated UTF-8.
- * @param {string} base64
- */
+/** @type {(base64: string) => Promise<string>} the text of zlib-deflated UTF-8 */
 function inflateText(base64) {
   const letters = atob(base64);
   const packed = new Uint8Array(letters.length);

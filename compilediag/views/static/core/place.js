@@ -27,7 +27,7 @@ const STEPS = ["guard", "tree", "event"];
 /**
  * Writes a place as an address: {page: "explorer", function: 18, guard: "x"} is "explorer/18/guard/x". The dashboard's
  * is "", a finding on it "f-3a91c2", a stretch of its timeline "t=12.5-40".
- * @param {Place} place
+ * @type {Write<Place>}
  */
 function writePlace(place) {
   if (place.page === "ranks" || place.page === "vllm") return place.page;
@@ -39,16 +39,12 @@ function writePlace(place) {
   return parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/");
 }
 
-/** @param {Place} place */
+/** @type {Write<Place>} */
 export function writeLink(place) {
   return `${location.href.split("#")[0]}#${writePlace(place)}`;
 }
 
-/**
- * Reads an address of `writePlace`; any other text is the dashboard.
- * @param {string} text
- * @returns {Place}
- */
+/** @type {(text: string) => Place} reads an address of `writePlace`; any other text is the dashboard */
 function readPlace(text) {
   /** @type {string[]} */
   let parts = [];

@@ -66,11 +66,7 @@ export class Table {
     return row[this.positions.get(name) ?? -1] ?? null;
   }
 
-  /**
-   * Reads the columns of one row by name.
-   * @param {Cells} row
-   * @returns {Get<RowOf<Name>>}
-   */
+  /** @type {(row: Cells) => Get<RowOf<Name>>} reads the columns of one row by name */
   reader(row) {
     return (name) => this.get(row, name);
   }
@@ -167,19 +163,12 @@ export class Store {
     return table;
   }
 
-  /**
-   * The table whose rows a derived table sums up; null for any other.
-   * @param {Table<any>} table
-   */
+  /** @type {(table: Table<any>) => Table<any> | null} whose rows a derived table sums up; null for any other */
   sourceOf(table) {
     return table.name in this.made_of ? this.table(this.made_of[table.name]) : null;
   }
 
-  /**
-   * The rows of events that a row of a derived table is made of, in order of time.
-   * @param {Table<any>} table
-   * @param {Cells} row
-   */
+  /** @type {(table: Table<any>, row: Cells) => Cells[]} events that a row of a derived table is made of, in order of time */
   members(table, row) {
     const source = this.sourceOf(table);
     if (!source) return [];
@@ -187,21 +176,14 @@ export class Store {
     return found.sort((a, b) => source.get(a, "time") - source.get(b, "time"));
   }
 
-  /**
-   * The row of an event in a table, or the row that the event is part of; null if there is none.
-   * @param {Table<any>} table
-   * @param {number} id
-   */
+  /** @type {(table: Table<any>, id: number) => Cells | null} the row of an event, or the one that the event is part of */
   rowOf(table, id) {
     const source = this.sourceOf(table);
     const part = source?.byId(id);
     return source && part ? table.byId(source.get(part, "part_of")) : table.byId(id);
   }
 
-  /**
-   * Applies a patch, or keeps it while the display is paused.
-   * @param {Patch} patch
-   */
+  /** @param {Patch} patch is applied, or kept while the display is paused */
   receive(patch) {
     if (this.paused && this.seq !== null) this.waiting.push(patch);
     else this.apply(patch);
@@ -215,10 +197,7 @@ export class Store {
     this.notify(true);
   }
 
-  /**
-   * Applies a patch once. A large patch comes in parts with one seq; what is at or below our own seq was seen already.
-   * @param {Patch} patch
-   */
+  /** @param {Patch} patch applied once: a large one comes in parts with one seq; what is at or below our own was seen already */
   apply(patch) {
     const part = patch.part ?? 0;
     if (patch.reset) {
@@ -241,8 +220,7 @@ export class Store {
 
   /**
    * The patch with whole parts instead of deltas. A page that has missed a patch leaves deltas out: it gets everything.
-   * @param {Patch} patch
-   * @returns {Patch}
+   * @type {(patch: Patch) => Patch}
    */
   complete(patch) {
     const whole = { ...patch, rows: { ...patch.rows } };

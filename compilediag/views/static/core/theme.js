@@ -10,10 +10,7 @@ const DARK = ["vscode-dark", "vscode-high-contrast", "dark"];
 // Attributes with the word itself: Colab, and pages that use one of the usual names.
 const ATTRIBUTES = ["theme", "data-theme", "data-bs-theme", "data-color-mode"];
 
-/**
- * "dark" or "light": as the host says, else by what is behind the element, else as the system has it.
- * @param {HTMLElement} root
- */
+/** @type {(root: HTMLElement) => string} as the host says, else by what is behind the element, else as the system has it */
 function currentTheme(root) {
   const { jpThemeLight } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false" ? "dark" : "light";
@@ -52,10 +49,7 @@ export function followTheme(root, signal, onChange) {
   set();
 }
 
-/**
- * The canvas colors in force at an element: name in the style sheet -> color.
- * @param {Element} node
- */
+/** @type {(node: Element) => Record<string, string>} name in the style sheet -> color of the canvas in force at an element */
 export function readPalette(node) {
   const style = getComputedStyle(node);
   return Object.fromEntries([...SURFACES, ...SIGNS, ...PHASES].map((name) => [name, style.getPropertyValue(`--cd-${name}`).trim()]));

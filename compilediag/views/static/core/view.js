@@ -35,10 +35,7 @@ export function Held({ node }) {
   return html`<div class="cdiag-held" ref=${place}></div>`;
 }
 
-/**
- * Draws a component again every `ms` while it is shown; never for 0.
- * @param {number} ms
- */
+/** @param {number} ms after which a component is drawn again while it is shown, and so on; never for 0 */
 export function useTicks(ms) {
   const [, setCount] = useState(0);
   useEffect(() => {

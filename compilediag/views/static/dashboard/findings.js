@@ -8,18 +8,19 @@ import { useState } from "../vendor/hooks.js";
 const FIRST = 3; // findings that are shown before "show all"
 const VALUES = 20; // values that the tooltip lists
 
+/** @typedef {(findings: Finding[]) => Finding[][]} ListFindings */
 /** @typedef {{store: Store, picked: string | null, onPick: (finding: Finding) => void, onExplore: (place: Place) => void}} Props */
 
 /**
  * The findings that the page lists: alike ones are one, with the events of all; what the plan has is left out.
- * @param {Finding[]} findings
+ * @type {ListFindings}
  */
 export function listFindings(findings) {
   const listed = findings.filter(({ step, is_cost }) => step === null && !is_cost);
   return [...Map.groupBy(listed, ({ rule, suggestion, is_expected }) => `${rule}\n${suggestion}\n${is_expected}`).values()];
 }
 
-/** @param {Finding[]} findings */
+/** @type {ListFindings} */
 export function listAdvice(findings) {
   return listFindings(findings).filter(([first]) => !first.is_expected);
 }

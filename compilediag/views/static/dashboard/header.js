@@ -159,7 +159,7 @@ function writePhase(flight) {
 
 /**
  * What a phase does, and the phases that it runs in: "Inductor turns a graph into kernels ... Dynamo › Inductor".
- * @param {RunningCompile} flight
+ * @type {(flight: RunningCompile) => string | null}
  */
 function describePhase({ phases }) {
   const kind = (phases ?? []).map(phaseKind).findLast((each) => each !== null);

@@ -5,11 +5,7 @@ import { formatCount } from "../core/format.js";
 import { Menu } from "../core/menu.js";
 import { html } from "../core/view.js";
 
-/**
- * True for a tab with rows that most readers look at.
- * @param {Tab} tab
- * @param {TabCount | undefined} count
- */
+/** @type {(tab: Tab, count: TabCount | undefined) => boolean} True for a tab with rows that most readers look at. */
 export function hasRows(tab, count) {
   return !tab.isAside && count !== undefined && count.all > 0;
 }

@@ -16,9 +16,7 @@ const HANDLE = /\[Provenance debug handles\]\s*(.*)$/;
 
 /**
  * The artifact with one of `names` that was written last before `position`, else the first after it.
- * @param {ArtifactName[]} artifacts
- * @param {string[]} names
- * @param {number} position
+ * @type {(artifacts: ArtifactName[], names: string[], position: number) => ArtifactName | null}
  */
 function findNearest(artifacts, names, position) {
   for (const name of names) {

@@ -85,11 +85,7 @@ export class Documents {
     return { page: "explorer", function: this.ranked[0][0] };
   }
 
-  /**
-   * The findings whose evidence is a recompile of a function, or of one guard of it.
-   * @param {FunctionDocument} found
-   * @param {number | null} guard
-   */
+  /** @type {(found: FunctionDocument, guard: number | null) => Finding[]} of recompiles of a function, or of one guard of it */
   findingsOf(found, guard) {
     const events = new Set(found.rows.filter((row) => guard === null || row.guard === guard).map((row) => row.event));
     return this.store.findings.filter((finding) => finding.evidence.some((event) => events.has(event)));

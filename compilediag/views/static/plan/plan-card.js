@@ -56,11 +56,7 @@ export function PlanCard({ store, actions, picked = null, isPrinting = false, ch
   }, [plan, isLive, search, canSearch, meta.stopped_ms, examples, torch_docs, picked, isPrinting, trial.changes, cells, Boolean(children) && store.findings]);
 }
 
-/**
- * The costs that have lines of their own.
- * @param {Plan} plan
- * @param {boolean} isLive
- */
+/** @type {(plan: Plan, isLive: boolean) => CompileCost[]} those that have lines of their own */
 export function listLargeCosts(plan, isLive) {
   return plan.costs.filter(({ title, seconds }) => title && !isLive && (!seconds || seconds >= LEAST_SHARE * plan.seconds));
 }

@@ -123,11 +123,7 @@ function StepChange({ plan, step, number }) {
   </div>`);
 }
 
-/**
- * The lines of a step, with those around them.
- * @param {ChangedSource} source
- * @param {number} number
- */
+/** @type {(source: ChangedSource, number: number) => DiffLine[]} the lines of a step, with those around them */
 function selectLines({ lines }, number) {
   const isOwn = lines.map(([, , , step]) => step === number);
   return lines.filter((line, i) => isOwn[i] || (line[1] === " " && (isOwn[i - 1] || isOwn[i + 1])));

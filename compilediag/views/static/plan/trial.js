@@ -58,11 +58,7 @@ export function TrialButton({ trial, plan }) {
   </button>`;
 }
 
-/**
- * "about 1 min": the runs that prove a change, half of them without the recompiles that it removes.
- * @param {Store} store
- * @param {Plan} plan
- */
+/** @type {(store: Store, plan: Plan) => string} "about 1 min": runs that prove a change, half of them without recompiles */
 function estimate({ meta }, { seconds_saved: saved }) {
   if (!meta.started_ms || !meta.stopped_ms) return "";
   const run = (meta.stopped_ms - meta.started_ms) / 1000;

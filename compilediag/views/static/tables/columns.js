@@ -47,11 +47,7 @@ export const STEP = {
   from: 620,
 };
 
-/**
- * The file and line of the user's, else those of the function.
- * @param {Get<any>} get
- * @returns {[file: string | null, line: number | null]}
- */
+/** @type {(get: Get<any>) => [file: string | null, line: number | null]} the user's, else those of the function */
 export function readLine(get) {
   return get("user_file") ? [get("user_file"), get("user_line")] : [get("file"), get("line")];
 }
@@ -78,24 +74,14 @@ export const FUNCTION = {
 /** @type {TabColumn<{user_code: string | null}>} */
 export const CODE = { label: "code", name: "user_code", isCode: true, from: 760 };
 
-/**
- * The columns of a tab that its table has and that fit, with their types.
- * @param {Tab} tab
- * @param {Table} table
- * @param {number} width px
- */
+/** @type {(tab: Tab, table: Table, width: number) => TabColumn[]} those that its table has and that fit (px), with their types */
 export function listColumns(tab, table, width) {
   const types = new Map(table.columns.map(({ name, type }) => [name, type]));
   const fitting = tab.columns.filter(({ from = 0, name = "", text }) => from <= width && (text || types.has(name) || !types.size));
   return fitting.map((column) => ({ type: types.get(column.name ?? ""), ...column }));
 }
 
-/**
- * The text of one cell. A time is since the start.
- * @param {TabColumn} column
- * @param {Table} table
- * @param {CellContext} context
- */
+/** @type {(column: TabColumn, table: Table, context: CellContext) => string} the text of one cell; a time is since the start */
 export function writeCell(column, table, context) {
   const get = table.reader(context.row);
   if (column.text) return oneLine(column.text(get, context) ?? MISSING, CELL_LIMIT);
@@ -104,18 +90,12 @@ export function writeCell(column, table, context) {
   return oneLine(formatValue(value, column.type), CELL_LIMIT);
 }
 
-/**
- * What the cells of a row are written with.
- * @param {Table<any>} table
- * @param {Cells} row
- * @param {Compiles} compiles
- * @returns {CellContext}
- */
+/** @type {(table: Table<any>, row: Cells, compiles: Compiles) => CellContext} what the cells of a row are written with */
 export function makeContext(table, row, compiles) {
   return { row, owner: compiles.functionOf(compiles.keyOf(table, row)), start: compiles.start, compiles };
 }
 
-/** @param {TabColumn} column */
+/** @type {Write<TabColumn>} */
 export function classOf(column) {
   return column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "";
 }
@@ -130,11 +110,7 @@ const CODE_FONT = '11.1px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu
 /** @type {CanvasRenderingContext2D | null | undefined} */
 let context;
 
-/**
- * The width of a text, in px.
- * @param {string} text
- * @param {string} font
- */
+/** @type {(text: string, font: string) => number} the width of a text, in px */
 function measure(text, font) {
   context ??= document.createElement("canvas").getContext("2d");
   if (!context) return text.length * 7.3;

@@ -32,11 +32,7 @@ export class Filter {
     return this.terms.length > 0 || this.picked !== null;
   }
 
-  /**
-   * The keys of the compiles that some events belong to.
-   * @param {Iterable<number>} ids
-   * @returns {Set<string | null>}
-   */
+  /** @type {(ids: Iterable<number>) => Set<string | null>} keys of the compiles that some events belong to */
   findKeys(ids) {
     const keys = new Set();
     for (const table of this.store.tables.values()) {
@@ -75,9 +71,8 @@ export class Filter {
   }
 
   /**
-   * Filters all tables at once. `names` has the tables that others sum up first: a row that sums up others passes with one
-   * of those.
-   * @param {string[]} names
+   * Filters all tables at once: a row that sums up others passes with one of those.
+   * @param {string[]} names has the tables that others sum up first
    */
   run(names) {
     const { store, compiles, picked, isActive } = this;
@@ -106,10 +101,7 @@ export class Filter {
     return tab.only || this.hidesMinor(tab) ? found.filter((i) => this.shows(tab, rows[i])) : found;
   }
 
-  /**
-   * How many rows each tab has, and how many of them it shows, by its name.
-   * @param {Tab[]} tabs
-   */
+  /** @type {(tabs: Tab[]) => Map<string, TabCount>} how many rows each has, and how many of them it shows, by its name */
   count(tabs) {
     return new Map(tabs.map((tab) => {
       const { rows } = this.store.table(tab.table);
@@ -140,11 +132,7 @@ export class Filter {
   }
 }
 
-/**
- * Why a table has nothing to show: its own sources that are not active, else all that are not.
- * @param {string} name
- * @param {Store} store
- */
+/** @type {(name: string, store: Store) => string} why a table has no rows: its own sources, else all, that are not active */
 function explainGap(name, store) {
   const sources = store.table("sources");
   const readers = sources.rows.map((row) => sources.reader(row)).filter((get) => get("status") !== "active");

@@ -20,9 +20,7 @@ function defineTab(tab) {
 
 /**
  * A symbol or an expression with its value: "s0 = 6", "s0 > 3", "u0 > 2 → True".
- * @param {string | null} expression
- * @param {string | null} symbol
- * @param {string | number | null} value
+ * @type {(expression: string | null, symbol: string | null, value: string | number | null) => string | null}
  */
 export function writeSymbol(expression, symbol, value) {
   const what = expression ?? symbol;
@@ -327,10 +325,7 @@ export function allTabs(store) {
 /** @type {WeakMap<Panel, Tab>} panel -> its tab, the same while the panel is */
 const panelTab = new WeakMap();
 
-/**
- * One tab per panel of a plug-in, or of the page that compares two sessions.
- * @param {Store} store
- */
+/** @type {(store: Store) => Tab[]} one per panel of a plug-in, or of the page that compares two sessions */
 export function panelTabs(store) {
   return store.panels.map((panel) => {
     const known = panelTab.get(panel);

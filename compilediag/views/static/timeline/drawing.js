@@ -392,10 +392,7 @@ function drawName({ context, palette, width, layout, hasLinks, title }, lane, to
 
 /**
  * Fits a text into a width, with an ellipsis at its end or, if the texts differ only at their ends, at its start.
- * @param {CanvasRenderingContext2D} context
- * @param {string} text
- * @param {number} width
- * @param {boolean} [keepsEnd]
+ * @type {(context: CanvasRenderingContext2D, text: string, width: number, keepsEnd?: boolean) => string}
  */
 function fitText(context, text, width, keepsEnd = false) {
   if (context.measureText(text).width <= width) return text;

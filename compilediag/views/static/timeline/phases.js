@@ -46,11 +46,8 @@ export function nameCompile(get) {
 }
 
 /**
- * The seconds of a compile by kind of phase, without those of the phases inside, the longest first.
- * @param {Compiles} compiles
- * @param {string | null} key
- * @param {{start: number, end: number} | null} within Unix ms; null for all of its phases
- * @returns {OwnTime[]}
+ * The seconds of a compile by kind of phase, without those of the phases inside, the longest first. `within`: Unix ms.
+ * @type {(compiles: Compiles, key: string | null, within: {start: number, end: number} | null) => OwnTime[]}
  */
 export function sumPhases(compiles, key, within) {
   const table = compiles.store.table("phases");

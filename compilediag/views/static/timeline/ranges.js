@@ -10,9 +10,8 @@ const PADDING = 0.01; // of the whole, at both ends
 const FIT_MARGIN = 0.08; // of a bar, at both of its ends
 
 /**
- * The stretches without any span that are long enough to fold: so many spans have ended as had begun.
- * @param {{start: number, end: number}[]} spans Unix ms
- * @param {TimeRange} extent Unix ms
+ * The stretches without any span that are long enough to fold: so many spans have ended as had begun. Unix ms.
+ * @type {(spans: {start: number, end: number}[], extent: TimeRange) => TimeRange[]}
  */
 export function findIdle(spans, { from, to }) {
   const starts = Float64Array.from([...spans.map(({ start }) => start), to]).sort();
