@@ -16,18 +16,6 @@ import { panelTabs } from "./tables/tabs.js";
 import { TimelineLanes } from "./timeline/lanes.js";
 import { Timeline } from "./timeline/timeline.js";
 
-/**
- * @typedef {object} DiffData
- * @property {string[]} names of the two sessions
- * @property {string[]} totals
- * @property {string[]} gaps
- * @property {Panel[]} panels
- * @property {PackedPatch[]} timelines
- * @property {Record<string, string[][][]>} evidence panel -> for each row, its compiles before and after
- */
-
-/** @typedef {{tab: Tab, row: Cells}} Change a row of a panel */
-
 const PANEL_ID = "cdiag-panel-diff";
 
 /** @param {HTMLElement} root @param {DiffData} data */
@@ -44,17 +32,17 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   let target = null;
   const table = { current: /** @type {TableHandle | null} */ (null) };
   const details = new Details(compiles, { close: () => open(null), focusRow: () => table.current?.focusRow() });
-  /** @type {Change[]} those of the compile that was chosen, one of which is open */
+  /** @type {DiffChange[]} those of the compile that was chosen, one of which is open */
   let chosen = [];
   const timelines = makeTimelines(packed, (side, key) => {
-    /** @type {Change[]} that the compile belongs to */
+    /** @type {DiffChange[]} that the compile belongs to */
     const changes = kinds.flatMap((tab) => {
       const { rows } = store.table(tab.table);
       return (evidence[tab.table] ?? []).flatMap((keys, i) => (key !== null && keys[side].includes(key) ? [{ tab, row: rows[i] }] : []));
     });
     if (changes.length) openChange(changes[0], changes);
   });
-  /** @param {Change} change @param {Change[]} changes */
+  /** @param {DiffChange} change @param {DiffChange[]} changes */
   const openChange = ({ tab, row }, changes) => {
     show(tab);
     open({ key: null, table: currentTable(), row }, changes);
@@ -63,7 +51,7 @@ function showDiff(root, { names, totals, gaps, panels, timelines: packed, eviden
   root.classList.add("cdiag");
   root.replaceChildren(view);
 
-  /** @param {Target | null} opened @param {Change[]} [changes] of the compile that led to it */
+  /** @param {Target | null} opened @param {DiffChange[]} [changes] of the compile that led to it */
   const open = (opened, changes = []) => {
     target = opened;
     chosen = changes;

@@ -28,12 +28,8 @@ const PAGES = {
 };
 
 export class Pages {
-  /**
-   * @param {HTMLElement} root
-   * @param {Store} store
-   * @param {Trail} trail
-   */
-  constructor(root, store, trail) {
+  /** @param {PageHost} host */
+  constructor({ root, store, trail }) {
     this.root = root;
     this.store = store;
     this.trail = trail;
@@ -77,7 +73,8 @@ export class Pages {
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     if (name === "plan") root.dataset.size = "compact"; // its card is that of the compact dashboard
     this.root.append(root);
-    const page = View ? new Page(root, this.store, this.trail, View) : new Dashboard(root, this.store, this.trail);
+    const host = { root, store: this.store, trail: this.trail };
+    const page = View ? new Page(host, View) : new Dashboard(host);
     this.pages.set(name, page);
     return page;
   }

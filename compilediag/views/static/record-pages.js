@@ -85,7 +85,7 @@ export class RecordPages {
     let page = this.parked.pop();
     if (!page) {
       const root = make("div");
-      page = { root, pages: new Pages(root, this.store, this.makeTrail()) };
+      page = { root, pages: new Pages({ root, store: this.store, trail: this.makeTrail() }) };
     }
     // The host's text styles are taken off the output of a record.
     const styled = TEXT_CLASSES.map((name) => ({ name, output: node.closest(`.${name}`) }));

@@ -13,7 +13,7 @@ void openPage((root, data) => {
   const [head, pages] = [make("div"), make("div")];
   draw(head, html`<${ReportHeader} meta=${store.meta} />`);
   root.replaceChildren(head, pages);
-  new Pages(pages, store, new AddressTrail());
+  new Pages({ root: pages, store, trail: new AddressTrail() });
 });
 
 const ABSENT = "not recorded";

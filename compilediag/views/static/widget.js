@@ -25,17 +25,9 @@ import { Store } from "./core/store.js";
 import { Pages } from "./pages.js";
 import { RecordPages } from "./record-pages.js";
 
-/**
- * @typedef {object} Model anywidget's model
- * @property {(name: string) => any} get
- * @property {(name: string, handler: (message: any) => void) => void} on
- * @property {(message: object) => void} send
- * @property {unknown} [widget_manager]
- */
-
 const FIRST_NEWS_MS = 3000; // a page that hears nothing for so long after its start asks for everything
 
-/** @param {Model} model @param {Store} store */
+/** @param {WidgetModel} model @param {Store} store */
 function connect(model, store) {
   /** @param {string | Patch | null | undefined} patch sent as text, because that keeps NaN and lone surrogates; JSON of the host does not */
   const receive = (patch) => patch && store.receive(typeof patch === "string" ? JSON.parse(patch) : patch);
@@ -77,7 +69,7 @@ export default () => {
   /** @type {RecordPages | null} */
   let records = null;
   return {
-    /** @param {{model: Model}} host */
+    /** @param {{model: WidgetModel}} host */
     initialize({ model }) {
       const disconnect = connect(model, store);
       const name = model.get("record");
@@ -87,17 +79,17 @@ export default () => {
         records?.destroy();
       };
     },
-    /** @param {{model: Model, el: HTMLElement}} host */
+    /** @param {{model: WidgetModel, el: HTMLElement}} host */
     render({ model, el }) {
       const root = make("div");
       el.append(root);
-      const pages = new Pages(root, store, makeTrail(model));
+      const pages = new Pages({ root, store, trail: makeTrail(model) });
       return () => (records ? records.park({ root, pages }) : pages.destroy());
     },
   };
 };
 
-/** @param {Model} model */
+/** @param {WidgetModel} model */
 function makeTrail(model) {
   return new Trail({ page: model.get("page") ?? "dashboard", events: model.get("events") });
 }

@@ -7,13 +7,8 @@ import { draw, html } from "./view.js";
 
 /** A page that is one component. */
 export class Page {
-  /**
-   * @param {HTMLElement} root
-   * @param {Store} store
-   * @param {Trail} trail
-   * @param {View} [View] missing for a page that draws itself
-   */
-  constructor(root, store, trail, View) {
+  /** @param {PageHost} host @param {View} [View] missing for a page that draws itself */
+  constructor({ root, store, trail }, View) {
     this.root = root;
     this.store = store;
     this.trail = trail;

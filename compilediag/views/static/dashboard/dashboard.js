@@ -43,13 +43,10 @@ const nameOfSize = () => `size:${location.pathname}`;
 let count = 0; // of dashboards in this page
 
 export class Dashboard extends Page {
-  /**
-   * @param {HTMLElement} root
-   * @param {Store} store
-   * @param {Trail} trail
-   */
-  constructor(root, store, trail) {
-    super(root, store, trail);
+  /** @param {PageHost} host */
+  constructor(host) {
+    super(host);
+    const { root, store, trail } = host;
     this.explore = (/** @type {Place} */ place) => trail.explore(place);
     /** @type {OpenRow} */
     this.openRow = (table, row) => this.show({ key: this.compiles.keyOf(table, row), table, row });

@@ -38,8 +38,7 @@ export function findTracedGraphs(artifacts) {
 
 /**
  * Kernel, as in "cpp_fused_add_0:2" -> its lines in the code: its definition, and the call that has its handle.
- * @param {string[]} lines
- * @param {string[]} kernels
+ * @type {(lines: string[], kernels: string[]) => Map<string, number[]>}
  */
 function findKernelLines(lines, kernels) {
   /** @param {string} kernel */

@@ -43,8 +43,7 @@ export function GuardPage({ context, at }) {
 
 /**
  * The user's line with the lines around it where they are certain; else the line; else where it comes from.
- * @param {GuardDocument} guard
- * @param {boolean} isRedacted
+ * @type {(guard: GuardDocument, isRedacted: boolean) => ComponentChild}
  */
 function drawUserCode(guard, isRedacted) {
   const { around, user_file: file, user_line: line, user_code: code, framework } = guard;

@@ -64,9 +64,7 @@ export function GuardTreePage({ context, tree: id, other: otherId }) {
 
 /**
  * Which lines match, each with the managers above it.
- * @param {ShownLine[]} lines
- * @param {string[]} terms
- * @param {boolean} onlyChanges
+ * @type {(lines: ShownLine[], terms: string[], onlyChanges: boolean) => {shown: boolean[], hits: number}}
  */
 function findShown(lines, terms, onlyChanges) {
   const shown = new Array(lines.length).fill(false);

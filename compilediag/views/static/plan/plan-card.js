@@ -109,10 +109,7 @@ function Rest({ card: { plan, costs: large, isEmpty, isLive } }) {
   </div>`;
 }
 
-/**
- * A key for each item, made of what stays the same while the item changes. Equal ones are numbered.
- * @param {unknown[][]} identities
- */
+/** @type {(identities: unknown[][]) => string[]} keys of what stays the same while an item changes; equal ones are numbered */
 function makeKeys(identities) {
   /** @type {Map<string, number>} */
   const counts = new Map();

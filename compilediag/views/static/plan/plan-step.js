@@ -57,8 +57,7 @@ export function CostRow({ card, cost }) {
 
 /**
  * "−3 recompiles", "−2 more, after step 1"; the step that has to be made too, if this one alone saves nothing.
- * @param {Plan} plan
- * @param {number} number
+ * @type {(plan: Plan, number: number) => string}
  */
 function describeGain({ steps }, number) {
   const gained = steps[number - 1].recompiles_gained;

@@ -14,9 +14,7 @@ const DRAWN_MS = 50; // after which an editor has drawn its new text
 /**
  * What the notebook has of the cells that the plan changes, as a text that differs when that does; and a function that
  * looks again, because a reader may have edited a cell.
- * @param {{current: HTMLElement | null}} node
- * @param {Plan | null} plan
- * @returns {[cells: string, look: () => void]}
+ * @type {(node: Card["node"], plan: Plan | null) => [cells: string, look: () => void]}
  */
 export function useCells(node, plan) {
   const read = () => [hasCells(node.current), ...(plan?.sources ?? []).map((source) => findCellState(node.current, source))].join();
@@ -106,8 +104,7 @@ function findCell(node, { cell, before, after }) {
 
 /**
  * What the notebook has in the cell now: the text before the change, the one after it, another one, or no such cell.
- * @param {Element | null} node
- * @param {ChangedSource} source
+ * @type {(node: Element | null, source: ChangedSource) => string}
  */
 function findCellState(node, source) {
   const { text, texts } = findCell(node, source);

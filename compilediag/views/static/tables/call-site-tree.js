@@ -5,9 +5,6 @@ import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, 
 import { html } from "../core/view.js";
 import { useMemo, useState } from "../vendor/hooks.js";
 
-/** @typedef {{frames: StackFrame[], table: Table<any>, row: Cells, seconds: number}} StackEnd a row, and the stack that it ends */
-/** @typedef {{frame: StackFrame | null, branches: Map<string, TreeNode>, ends: StackEnd[], count: number, seconds: number}} TreeNode */
-
 const MOST_CHIPS = 60; // compiles at one place that are shown
 const MOST_BRANCHES = 100; // calls from one place that are shown
 /** @type {Record<string, [sign: string, word: string]>} outcome -> its sign and word */
@@ -43,19 +40,16 @@ function buildTree(ends) {
 }
 
 /**
- * The rows at `positions` whose stack is known; while a search runs, also those whose stack matches it.
- * @param {Table<any>} table of compiles or artifacts
- * @param {Iterable<number>} positions
- * @param {Filter} filter
- * @param {CallStacks} stacks
- * @param {boolean} showsHost
+ * The rows of compiles or artifacts at `positions` whose stack is known; while a search runs, also those whose stack
+ * matches it.
+ * @type {(table: Table<any>, positions: Iterable<number>, props: CallSitesProps, showsHost: boolean) => FoundEnds}
  */
-function findEnds(table, positions, filter, stacks, showsHost) {
+function findEnds(table, positions, { filter, stacks }, showsHost) {
   const passed = new Set(positions);
   const searches = filter.terms.length > 0 && filter.picked === null;
   /** @type {StackEnd[]} */
   const ends = [];
-  let hostFrames = 0; // outermost frames that are left out, at most, of one stack
+  let hostFrames = 0;
   table.rows.forEach((row, i) => {
     const key = table.get(row, "stack");
     const whole = key === null ? [] : stacks.framesOf(key);
@@ -70,14 +64,15 @@ function findEnds(table, positions, filter, stacks, showsHost) {
 }
 
 /** @type {Component<CallSitesProps>} It is made again only if what it shows has changed. */
-export function CallSites({ stacks, positions, filter, note, openId, onOpen }) {
+export function CallSites(props) {
+  const { positions, filter, note, openId, onOpen } = props;
   const { store } = filter;
   const [showsHost, setShowsHost] = useState(false);
   const tables = ["compiles", "artifacts", "stacks"].map((name) => store.table(name));
   const search = [positions.length, filter.terms.join(" "), filter.picked?.label];
   const { compiles, others } = useMemo(() => ({
-    compiles: findEnds(tables[0], positions, filter, stacks, showsHost),
-    others: findEnds(tables[1], filter.isActive ? [] : tables[1].rows.keys(), filter, stacks, showsHost),
+    compiles: findEnds(tables[0], positions, props, showsHost),
+    others: findEnds(tables[1], filter.isActive ? [] : tables[1].rows.keys(), props, showsHost),
   }), [showsHost, tables[0], ...tables.map(({ version }) => version), ...search]);
   return useMemo(() => {
     const [tree, outside] = [buildTree(compiles.ends), buildTree(others.ends)];

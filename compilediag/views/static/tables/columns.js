@@ -119,11 +119,9 @@ function measure(text, font) {
 }
 
 /**
- * The widths of columns in px. Numbers get what they need. Texts share what is left over; where too little is left, the
- * longest are cut first, and the table scrolls when none can be cut any more.
- * @param {TabColumn[]} columns
- * @param {string[][]} rows texts of some rows
- * @param {number} available px
+ * The widths of columns in px, by the texts of some rows. Numbers get what they need. Texts share what is left over; where
+ * too little is left, the longest are cut first, and the table scrolls when none can be cut any more.
+ * @type {(columns: TabColumn[], rows: string[][], available: number) => number[]}
  */
 export function fitColumns(columns, rows, available) {
   const widths = columns.map((column, i) => {
@@ -141,10 +139,8 @@ export function fitColumns(columns, rows, available) {
 }
 
 /**
- * Cuts the widest of `texts` down until everything fits, or all of them are narrow.
- * @param {number[]} widths changed in place
- * @param {number[]} texts
- * @param {number} available
+ * Cuts the widest of `texts` down, in place, until everything fits, or all of them are narrow.
+ * @type {(widths: number[], texts: number[], available: number) => void}
  */
 function shrink(widths, texts, available) {
   let excess = widths.reduce((sum, width) => sum + width, 0) - available;

@@ -15,10 +15,7 @@ const COLLATOR = new Intl.Collator("en", { numeric: true });
 
 /**
  * Positions of rows as a tab sorts them; a missing value is last in either direction, equal ones are the newest first.
- * @param {number[]} positions
- * @param {Tab} tab
- * @param {Sort} sort
- * @param {Compiles} compiles
+ * @type {(positions: number[], tab: Tab, sort: Sort, compiles: Compiles) => number[]}
  */
 function sortPositions(positions, tab, [label, direction], compiles) {
   const table = compiles.store.table(tab.table);

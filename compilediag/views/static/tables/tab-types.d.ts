@@ -116,6 +116,29 @@ interface RowCellsProps {
   canGo: boolean;
 }
 
+/** A row, and the stack that it ends. */
+interface StackEnd {
+  frames: StackFrame[];
+  table: Table<any>;
+  row: Cells;
+  seconds: number;
+}
+
+interface FoundEnds {
+  ends: StackEnd[];
+  /** Outermost frames that are left out, at most, of one stack. */
+  hostFrames: number;
+}
+
+/** A node of the tree of stacks. */
+interface TreeNode {
+  frame: StackFrame | null;
+  branches: Map<string, TreeNode>;
+  ends: StackEnd[];
+  count: number;
+  seconds: number;
+}
+
 interface CallSitesProps {
   stacks: CallStacks;
   /** Of the compiles that passed the filter. */

@@ -42,9 +42,8 @@ const MARKS = {
 };
 
 /**
- * @param {number} width px
- * @param {boolean} hasFlags whether there is a line above each bar that says what it is
- * @param {boolean} isStrip one lane without names and axis
+ * `width` in px; `hasFlags`: a line above each bar says what it is; `isStrip`: one lane without names and axis.
+ * @type {(width: number, hasFlags: boolean, isStrip: boolean) => Layout}
  */
 export function makeLayout(width, hasFlags, isStrip) {
   if (isStrip) return { gutter: 0, axis: 0, lane: 40, above: 0, flag: 8, bar: 21, size: 14 };
@@ -55,11 +54,8 @@ export function makeLayout(width, hasFlags, isStrip) {
 }
 
 /**
- * Gives a canvas its size; its context then draws in px of the page.
- * @param {HTMLCanvasElement} canvas
- * @param {number} width px
- * @param {number} height px
- * @param {number} [ratio]
+ * Gives a canvas its size in px; its context then draws in px of the page.
+ * @type {(canvas: HTMLCanvasElement, width: number, height: number, ratio?: number) => CanvasRenderingContext2D | null}
  */
 export function sizeCanvas(canvas, width, height, ratio = globalThis.devicePixelRatio || 1) {
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];

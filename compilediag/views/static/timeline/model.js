@@ -10,11 +10,9 @@ const LONGEST_HISTORY = 50;
 const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
 
 /**
- * The compile that a key leads to; null if there is none in that direction.
- * @param {Lane[]} lanes in their order on the screen
- * @param {CompileBar | null} current
- * @param {string} key
- * @param {TimeRange} range Unix ms in view, where the way begins
+ * The compile that a key leads to, in lanes as they are on the screen; null if there is none in that direction. The way
+ * begins in `range`, the Unix ms in view.
+ * @type {(lanes: Lane[], current: CompileBar | null, key: string, range: TimeRange) => CompileBar | null}
  */
 export function findNext(lanes, current, key, range) {
   const all = lanes.flatMap(({ bars }) => bars);

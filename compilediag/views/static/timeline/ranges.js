@@ -24,10 +24,7 @@ export function findIdle(spans, { from, to }) {
 
 /** Converts Unix ms to units of the axis and back. */
 export class TimeScale {
-  /**
-   * @param {TimeRange} extent Unix ms
-   * @param {TimeRange[]} folds stretches that are folded, in order
-   */
+  /** @param {TimeRange} extent Unix ms @param {TimeRange[]} folds stretches that are folded, in order */
   constructor(extent, folds) {
     const busy = extent.to - extent.from - folds.reduce((sum, { from, to }) => sum + to - from, 0);
     const width = Math.max(busy, SHORTEST) * Math.min(FOLD_WIDTH, ALL_FOLDS / Math.max(1, folds.length)); // of each fold
@@ -81,10 +78,7 @@ export function clampRange({ from, to }, bounds) {
 
 /**
  * A range around `at`, which stays where it is on the screen; a factor above 1 shows less.
- * @param {TimeRange} range
- * @param {number} at
- * @param {number} factor
- * @param {TimeRange} bounds
+ * @type {(range: TimeRange, at: number, factor: number, bounds: TimeRange) => TimeRange}
  */
 export function zoomRange({ from, to }, at, factor, bounds) {
   const width = Math.min(Math.max((to - from) / factor, SHORTEST), bounds.to - bounds.from);
@@ -105,9 +99,7 @@ export function fitRange({ from, to }, bounds) {
 
 /**
  * The least movement of a range that brings a bar into it; null if it is there.
- * @param {TimeRange} range
- * @param {TimeRange} bar
- * @param {TimeRange} bounds
+ * @type {(range: TimeRange, bar: TimeRange, bounds: TimeRange) => TimeRange | null}
  */
 export function revealRange(range, bar, bounds) {
   if (bar.from >= range.from && bar.to <= range.to) return null;
@@ -119,10 +111,8 @@ export function revealRange(range, bar, bounds) {
 }
 
 /**
- * The range in which two places of the axis are at two places of the screen, as a pinch asks for.
- * @param {[number, number]} units
- * @param {[number, number]} shares of the width, from 0 to 1
- * @param {TimeRange} bounds
+ * The range in which two places of the axis are at two places of the screen (shares of its width), as a pinch asks for.
+ * @type {(units: [number, number], shares: [number, number], bounds: TimeRange) => TimeRange}
  */
 export function pinchRange([a, b], [shareA, shareB], bounds) {
   const apart = Math.max(Math.abs(shareB - shareA), 1e-3) * Math.sign(shareB - shareA || 1);
