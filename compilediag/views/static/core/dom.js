@@ -19,8 +19,7 @@ export function targetOf(event) {
 }
 
 /**
- * What keys do in a part of the page. A key that does something is kept from what is around; one that does nothing (false)
- * is not.
+ * Handles keys by a table. A key that does something does not reach what is around; one whose action returns false does.
  * @param {Record<string, (event: KeyboardEvent) => unknown>} actions
  */
 export function onKeys(actions) {

@@ -204,7 +204,7 @@ export class Details {
   }
 }
 
-/** @param {{store: Store, events: Set<number>}} props evidence of findings, to each of which there is a link in a report */
+/** @param {{store: Store, events: Set<number>}} props a report has a link to each finding that these events are evidence of */
 function FindingLinks({ store, events }) {
   if (!store.isFrozen) return null;
   const found = store.findings.filter(({ evidence }) => evidence.some((id) => events.has(id)));

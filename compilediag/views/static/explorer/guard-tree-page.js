@@ -127,7 +127,7 @@ function diffNumbers(one, other) {
   return [...mark(" ", one.slice(0, begin)), ...middle, ...mark(" ", one.slice(one.length - end))];
 }
 
-/** @type {DiffTrees} of what both trees have neither at the begin nor at the end */
+/** @type {DiffTrees} whose first lines differ, and whose last lines */
 function diffMiddle(one, other) {
   if (one.length * other.length > MOST_STEPS) return [...mark("-", one), ...mark("+", other)];
   const wide = other.length + 1;

@@ -1,10 +1,9 @@
 // The plan: a verdict, where the time went, the steps, the whole change, and what trying it showed.
 import { Copy, Prose } from "../core/blocks.js";
 import { Code, Fold } from "../core/code.js";
-import { formatAmount, keepDurations } from "../core/format.js";
-import { html } from "../core/view.js";
-import { Cost, Sentences, TimeSplit } from "./parts.js";
-import { CostRow, PlanStepRow } from "./plan-step.js";
+import { formatAmount, formatSeconds, keepDurations } from "../core/format.js";
+import { html, useTicks } from "../core/view.js";
+import { Cost, CostRow, PlanStepRow, Sentences } from "./plan-step.js";
 import { Trial, TrialButton, TrialMessage } from "./trial.js";
 import { useCells, WholeChange } from "./whole-change.js";
 import { useMemo, useRef, useState } from "../vendor/hooks.js";
@@ -12,6 +11,7 @@ import { useMemo, useRef, useState } from "../vendor/hooks.js";
 const FIRST = 5; // steps that are shown before "show all"
 const FIRST_LIVE = 2; // while they can change: the card has the height of two from the start
 const LEAST_SHARE = 0.1; // of the compile time: what costs less is folded; what costs at each call has no seconds
+const TICK_MS = 1000; // of the time that is needed so far
 const WAITING = [
   "The changes appear here as soon as something recompiles.",
   "The first compile of a function is needed; the next calls reuse it.",
@@ -66,6 +66,57 @@ function describeState({ plan: { searched, tried }, isLive, isEmpty }) {
   if (isLive) return "Plan so far";
   if (searched || tried) return "Plan · tried";
   return isEmpty ? "Plan" : "Plan · not tried yet";
+}
+
+/**
+ * While a session is live, it has its place from the start, so that the steps below do not move.
+ * @param {{store: Store, plan: Plan}} props
+ */
+function TimeSplit({ store, plan }) {
+  const isLive = store.isLive();
+  const found = listParts(plan).filter(({ seconds }) => seconds > 0);
+  const isCounting = found.length < 2 && isLive && !plan.recompiles;
+  useTicks(isCounting && !store.paused ? TICK_MS : 0);
+  const parts = isCounting ? [measureNeeded(store)] : found;
+  if (parts.length < 2 && !isLive) return null;
+  const label = parts.map((part) => `${part.label} ${formatSeconds(part.seconds)}`).join(", ");
+  return html`<div class=${parts.length && parts[0].seconds ? "cdiag-split" : "cdiag-split is-empty"}>
+    <div class="cdiag-split-bar" role="img" aria-label=${label}>
+      ${parts.map(({ kind, seconds, step, label: name }) => html`<i key=${name} class=${kind} data-step=${step} style=${`flex-grow: ${seconds}`}></i>`)}
+    </div>
+    <p class="cdiag-split-keys" aria-hidden="true">
+      ${parts.map(({ kind, seconds, label: name }) => html`<span key=${name}><i class=${kind}></i>${name} <b>${formatSeconds(seconds)}</b>${parts.length < 2 && " so far"}</span>`)}
+    </p>
+  </div>`;
+}
+
+/** @type {(store: Store) => TimePart} Nothing has recompiled: all that has compiled, and what compiles now, is needed. */
+function measureNeeded(store) {
+  const began = Math.min(...store.now.map((flight) => flight.started_ms), store.kernelNow());
+  const seconds = (store.totals.compile_s ?? 0) + Math.floor((store.kernelNow() - began) / 100) / 10;
+  return { kind: "is-needed", label: "needed", seconds };
+}
+
+/** @type {(plan: Plan) => TimePart[]} */
+function listParts({ seconds, seconds_saved: saved, steps, costs, leads, searched, tried }) {
+  const measured = searched?.holds ? searched : tried?.holds ? tried : null;
+  const [before, after] = [measured?.compile_seconds_before ?? null, measured?.compile_seconds_after ?? null];
+  if (before !== null && after !== null) {
+    return [{ kind: "is-needed", label: "needed", seconds: after }, { kind: "is-saved", label: "saved", seconds: before - after }];
+  }
+  const cost = costs.find(({ kind }) => kind === leads);
+  if (cost) {
+    const label = cost.kind === "tuning" ? "tuning" : "this";
+    return [{ kind: "is-needed", label: "other compile time", seconds: seconds - cost.seconds }, { kind: `is-${cost.kind}`, label, seconds: cost.seconds }];
+  }
+  if (!saved) return [];
+  const own = steps.map((step, i) => ({
+    kind: i % 2 === steps.length % 2 ? "is-saved is-hatched" : "is-saved",
+    label: `step ${i + 1} saves`,
+    seconds: step.seconds_gained,
+    step: i + 1,
+  }));
+  return [{ kind: "is-needed", label: "needed", seconds: seconds - saved }, ...own];
 }
 
 /** @param {{card: Card}} props */

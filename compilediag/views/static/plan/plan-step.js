@@ -4,7 +4,6 @@ import { Code, Diff, ExampleView, Fold } from "../core/code.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
 import { findCellNumber, NotebookCell } from "../core/notebook-cell.js";
 import { html } from "../core/view.js";
-import { Cost, Proof } from "./parts.js";
 import { useState } from "../vendor/hooks.js";
 
 const WIDEST = 60; // characters of one value
@@ -55,6 +54,20 @@ export function CostRow({ card, cost }) {
     <//>`;
 }
 
+/** @param {{cost: CompileCost}} props */
+export function Cost({ cost: { what, code, advice, details } }) {
+  return html`
+    <p class="cdiag-cost-what"><${Prose} text=${`${what}.`} /></p>
+    ${code && html`<${Code} code=${code} hint="copy the change that saves this" />`}
+    ${advice && html`<p><${Prose} text=${advice} /></p>`}
+    ${details.length > 0 && html`<${Fold} title=${formatAmount(details.length, "detail")}><${Sentences} texts=${details} /><//>`}`;
+}
+
+/** @param {{texts: string[]}} props */
+export function Sentences({ texts }) {
+  return html`<ul class="cdiag-sentences">${texts.map((text, i) => html`<li key=${`${i} ${text}`}><${Prose} text=${text} /></li>`)}</ul>`;
+}
+
 /**
  * "−3 recompiles", "−2 more, after step 1"; the step that has to be made too, if this one alone saves nothing.
  * @type {(plan: Plan, number: number) => string}
@@ -101,6 +114,30 @@ function StepBody({ card, step, number }) {
       ${isKnown && html`<button type="button" class="cdiag-link cdiag-explore-link" onClick=${() => actions.explore({ events: own })}>Guards</button>`}
       ${docs && html`<${Link} url=${docs.url} title=${`torch: ${docs.title}`} />`}
     </p>
+  </div>`;
+}
+
+/** @param {{proof: Evidence, start: number | null}} props `start` of the recording, Unix ms */
+function Proof({ proof: { function: name, names, compiles, hidden }, start }) {
+  const label = `the compiles of ${name}`;
+  const sample = compiles.flatMap(({ values, change }) => (change === null ? [] : values)).find(Boolean);
+  return html`<div class="cdiag-proof">
+    <h3>Evidence: the ${formatAmount(compiles.length + hidden, "compile")} of <code>${name}</code></h3>
+    <div class="cdiag-box" role="region" tabindex="0" aria-label=${label}><table>
+      <thead><tr>
+        ${start !== null && html`<th>at</th>`}
+        ${names.map((each) => html`<th class="cdiag-proof-value" key=${each}><code>${each}</code></th>`)}
+        <th>what torch did, and why</th><th class="is-number">took</th>
+      </tr></thead>
+      <tbody>${compiles.map(({ event, time, values, change, is_own: isOwn, seconds }, i) => html`<tr key=${event ?? i}>
+        ${start !== null && html`<td>${time <= start ? "0 s" : formatSeconds((time - start) / 1000)}</td>`}
+        ${values.map((value, k) => html`<td class="cdiag-proof-value" key=${k}><code class=${value && change !== null ? "is-failed" : ""}>${value}</code></td>`)}
+        <td>${change === null ? html`<span class="cdiag-dim">first compile</span>` : html`<span class=${isOwn ? "cdiag-proof-change" : ""}><${Icon} name="again" /> <code>${change}</code></span>`}</td>
+        <td class="is-number">${formatSeconds(seconds)}</td>
+      </tr>`)}</tbody>
+    </table></div>
+    ${hidden > 0 && html`<p class="cdiag-dim">and ${formatAmount(hidden, "more compile", "more compiles")}</p>`}
+    ${sample && html`<p class="cdiag-dim cdiag-proof-value"><code class="is-failed">${sample}</code> a guard failed on this value</p>`}
   </div>`;
 }
 

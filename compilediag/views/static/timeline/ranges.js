@@ -69,7 +69,7 @@ export function makeBounds(width) {
   return { from: -margin, to: width + margin };
 }
 
-/** @type {FitRange} not too short */
+/** @type {FitRange} that is not too short */
 export function clampRange({ from, to }, bounds) {
   const width = Math.min(Math.max(to - from, SHORTEST), bounds.to - bounds.from);
   const start = Math.min(Math.max(from, bounds.from), bounds.to - width);
@@ -91,7 +91,7 @@ export function moveRange({ from, to }, by, bounds) {
   return clampRange({ from: from + by, to: to + by }, bounds);
 }
 
-/** @type {FitRange} which a bar fills but for a margin */
+/** @type {FitRange} that a bar fills but for a margin */
 export function fitRange({ from, to }, bounds) {
   const margin = Math.max((to - from) * FIT_MARGIN, SHORTEST);
   return clampRange({ from: from - margin, to: to + margin }, bounds);

@@ -238,7 +238,7 @@ export class Timeline {
     this.onPick(bar.key, bar.row?.[0] ?? null);
   }
 
-  /** @param {Point} point what is there fits then: a bar, the compiles of a lane whose name is there, or everything */
+  /** @param {Point} point what is there is fitted into view: a bar, the compiles of a lane by its name, or everything */
   fit(point) {
     const { model } = this;
     const hit = this.model.hitAt(point, this.scroller.scrollTop);
