@@ -15,11 +15,7 @@ const TEXT_CLASSES = ["jp-RenderedHTMLCommon", "rendered_html"];
 /** @typedef {Page & {before: ChildNode[], restore: () => void}} PlacedPage with what was there before */
 
 export class RecordPages {
-  /**
-   * @param {string} name class of the records
-   * @param {Store} store
-   * @param {() => Trail} makeTrail
-   */
+  /** @param {string} name class of the records @param {Store} store @param {() => Trail} makeTrail */
   constructor(name, store, makeTrail) {
     this.name = name;
     this.store = store;

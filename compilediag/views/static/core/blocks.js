@@ -199,10 +199,7 @@ export function FindingMark({ finding: { step, is_cost, is_expected } }) {
   return html`<span class=${step === null ? "cdiag-mark" : "cdiag-mark is-step"} data-hint=${explain(word)}>${text}</span>`;
 }
 
-/**
- * Joins the parts of a line that are known.
- * @param {(string | null | undefined | false)[]} parts
- */
+/** @type {(...parts: (string | null | undefined | false)[]) => string} joins the parts of a line that are known */
 export function joinKnown(...parts) {
   return parts.filter(Boolean).join(" · ");
 }

@@ -84,9 +84,7 @@ export const formatCount = withSign((size) => WHOLE.format(Math.round(size)));
 
 /**
  * A number of things: "1 compile", "3 misses"; `many` is the plural where it is not `one` with an s.
- * @param {Numeric} value
- * @param {string} one
- * @param {string} [many]
+ * @type {(value: Numeric, one: string, many?: string) => string}
  */
 export function formatAmount(value, one, many) {
   return `${formatCount(value)} ${value === 1 ? one : many ?? `${one}s`}`;
@@ -109,7 +107,7 @@ export const formatBytes = withSign((size) => {
 
 /**
  * A share as percent: 0.0031 is "0.3 %", 0.42 is "42 %". `isSigned` puts a + before positive shares.
- * @param {Numeric} value
+ * @type {(value: Numeric, isSigned?: boolean) => string}
  */
 export function formatShare(value, isSigned = false) {
   if (!isKnown(value)) return MISSING;

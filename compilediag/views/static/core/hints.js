@@ -6,10 +6,7 @@ const GAP = 6; // px between it and what it explains
 
 let count = 0;
 
-/**
- * What is shown for an element: its explanation, or its text if that is cut off.
- * @param {Element} start
- */
+/** @param {Element} start whose explanation is looked for, or its text if that is cut off; else those of what it is in */
 function findHint(start) {
   for (let node = /** @type {HTMLElement | null} */ (start); node && !node.classList.contains("cdiag"); node = node.parentElement) {
     const text = node.dataset.hint || (isCut(node) ? node.textContent ?? "" : null);

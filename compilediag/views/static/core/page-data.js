@@ -2,10 +2,7 @@
 
 const TOO_OLD = "This file needs Chrome or Edge 117, Firefox 119 or Safari 17.4, or a later version of them.";
 
-/**
- * Reads the data of the page, which is deflated JSON in base64, and shows it in the element for it.
- * @param {(root: HTMLElement, data: any) => void} show
- */
+/** @param {(root: HTMLElement, data: any) => void} show gets the element for the page, and its data: deflated JSON in base64 */
 export async function openPage(show) {
   const [root, data] = ["cdiag-report", "cdiag-data"].map((id) => /** @type {HTMLElement} */ (document.getElementById(id)));
   if (!Map.groupBy) root.textContent = TOO_OLD;

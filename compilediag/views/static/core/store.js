@@ -262,10 +262,7 @@ export class Store {
     }
   }
 
-  /**
-   * Notes that the kernel sent something, and how its clock differs from ours (the smallest lag is the best estimate).
-   * @param {number} [sentMs]
-   */
+  /** @param {number} [sentMs] by the kernel's clock, which differs from ours by the smallest lag, as far as we know */
   noteMessage(sentMs) {
     this.lastHeard = Date.now();
     if (sentMs === undefined) return;

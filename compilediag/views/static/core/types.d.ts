@@ -30,6 +30,8 @@ type Write<Thing> = (thing: Thing) => string;
 /** `type` is that of the file's content. */
 type SaveText = (name: string, type: string, text: string) => void;
 
+type Deadline = { timeRemaining: () => number };
+
 /** What runs when a row is chosen. */
 type OpenRow = (table: Table<any>, row: Cells) => void;
 

@@ -32,10 +32,7 @@ const LARGE_COST = 0.1; // of the compile time: less than that makes no plan wor
 const LEAN = 'watch(detail="lean")';
 const MISSED = "Some updates were missed. The kernel sends them when its cell has ended.";
 
-/**
- * Runs a function when the browser has nothing else to do; Safari has no such call.
- * @type {(run: (deadline: {timeRemaining: () => number}) => void) => unknown}
- */
+/** @type {(run: (deadline: Deadline) => void) => unknown} when the browser has nothing else to do; Safari has no such call */
 const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 5 }), 50));
 /** Under which the size is remembered, for all sessions of a notebook: the address is all that a page knows of it. */
 const nameOfSize = () => `size:${location.pathname}`;
@@ -151,7 +148,7 @@ export class Dashboard extends Page {
     this.notBefore = end + Math.min(REST * (end - begin), LONGEST_REST_MS);
   }
 
-  /** @param {{timeRemaining: () => number}} deadline */
+  /** @param {Deadline} deadline */
   warmSearch(deadline) {
     this.warmer = this.filter.warm(SEARCHED, deadline) ? null : whenIdle((next) => this.warmSearch(next));
   }
@@ -347,10 +344,7 @@ export class Dashboard extends Page {
     this.timeline.paint();
   }
 
-  /**
-   * Shows the stretch of the timeline in which these events were compiled, and a tenth of it on both sides.
-   * @param {number[]} evidence
-   */
+  /** @param {number[]} evidence events: the timeline shows when they were compiled, and a tenth of that on both sides */
   showStretch(evidence) {
     const table = this.store.table("compiles");
     const rows = [...this.filter.findKeys(evidence)].flatMap((key) => this.compiles.members("compiles", key));
@@ -382,11 +376,7 @@ export class Dashboard extends Page {
     this.paintFiltered();
   }
 
-  /**
-   * Shows a compile by its key; `id` is the event id of its row, null while it is in flight.
-   * @param {string | null} key
-   * @param {number | null} id
-   */
+  /** @type {(key: string | null, id: number | null) => void} `id` is the event id of its row, null while it is in flight */
   openCompile(key, id) {
     const table = this.store.table("compiles");
     this.show({ key, table, row: id === null ? null : table.byId(id) });

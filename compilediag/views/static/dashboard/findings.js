@@ -11,10 +11,7 @@ const VALUES = 20; // values that the tooltip lists
 /** @typedef {(findings: Finding[]) => Finding[][]} ListFindings */
 /** @typedef {{store: Store, picked: string | null, onPick: (finding: Finding) => void, onExplore: (place: Place) => void}} Props */
 
-/**
- * The findings that the page lists: alike ones are one, with the events of all; what the plan has is left out.
- * @type {ListFindings}
- */
+/** @type {ListFindings} alike ones are one, with the events of all; what the plan has is left out */
 export function listFindings(findings) {
   const listed = findings.filter(({ step, is_cost }) => step === null && !is_cost);
   return [...Map.groupBy(listed, ({ rule, suggestion, is_expected }) => `${rule}\n${suggestion}\n${is_expected}`).values()];

@@ -157,10 +157,7 @@ function writePhase(flight) {
   return flight.phase ? phaseLabel(flight.phase) : "starting";
 }
 
-/**
- * What a phase does, and the phases that it runs in: "Inductor turns a graph into kernels ... Dynamo › Inductor".
- * @type {(flight: RunningCompile) => string | null}
- */
+/** @type {(flight: RunningCompile) => string | null} what a phase does, and those that it runs in: "Dynamo › Inductor" */
 function describePhase({ phases }) {
   const kind = (phases ?? []).map(phaseKind).findLast((each) => each !== null);
   return [kind && PHASE_KINDS[kind][1], (phases ?? []).map(phaseLabel).join(" › ")].filter(Boolean).join("\n") || null;

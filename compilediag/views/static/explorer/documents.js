@@ -70,8 +70,7 @@ export class Documents {
 
   /**
    * Turns a place that names events into that of their guard, and one that names nothing into the first function's.
-   * @param {Place} place
-   * @returns {Place}
+   * @type {(place: Place) => Place}
    */
   resolve(place) {
     const events = place.events ?? (place.event === undefined ? [] : [place.event]);

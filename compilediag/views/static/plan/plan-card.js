@@ -68,10 +68,7 @@ function describeState({ plan: { searched, tried }, isLive, isEmpty }) {
   return isEmpty ? "Plan" : "Plan · not tried yet";
 }
 
-/**
- * While a session is live, it has its place from the start, so that the steps below do not move.
- * @param {{store: Store, plan: Plan}} props
- */
+/** @type {Component<{store: Store, plan: Plan}>} Live, it has its place from the start: the steps below do not move. */
 function TimeSplit({ store, plan }) {
   const isLive = store.isLive();
   const found = listParts(plan).filter(({ seconds }) => seconds > 0);

@@ -167,10 +167,7 @@ function HeadCell({ column: { label, name, type }, table, sort: [sorted, directi
     </div>`;
 }
 
-/**
- * The cells of a row, drawn again only if what they say has changed.
- * @type {Component<RowCellsProps>}
- */
+/** @type {Component<RowCellsProps>} The cells of a row, drawn again only if what they say has changed. */
 function RowCells({ compiles, table, row, columns, canGo }) {
   const context = makeContext(table, row, compiles);
   const [file, line] = readLine(table.reader(row));

@@ -54,8 +54,7 @@ export class Filter {
 
   /**
    * Makes the texts that the search looks in, while there is time; true when all are made.
-   * @param {string[]} names
-   * @param {{timeRemaining: () => number}} deadline
+   * @type {(names: string[], deadline: Deadline) => boolean}
    */
   warm(names, deadline) {
     for (const table of names.map((name) => this.store.table(name))) {

@@ -225,10 +225,7 @@ export class Timeline {
     else if (hit?.isPlace) this.goToLine(hit.lane);
   }
 
-  /**
-   * Selects the line of a lane's function; false if it is not one of the notebook around the page.
-   * @param {Lane} lane
-   */
+  /** @param {Lane} lane whose line is selected; false if it is not one of the notebook around the page */
   goToLine(lane) {
     return lane.cell !== null && new NotebookCell(this.node, lane.cell).selectLine(lane.line ?? 1);
   }
