@@ -6,73 +6,55 @@ import {
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 
-/** @type {TabColumn<{time: number}>} */
-export const TIME = { label: "at", name: "time", from: 480 };
-
-/** @type {TabColumn} */
-export const COMPILE = {
-  label: "compile",
-  text(get, { owner }) {
-    const [id, name] = [get("compile_id"), formatFunction(get("function")) ?? owner?.name ?? null];
-    return name === null ? id : `${name} ${id ?? ""}`.trim();
-  },
-  sortBy: "compile_id",
-  isCode: true,
-};
-
-/** @type {TabColumn} */
-export const GUARD = { label: "guard", text: (get) => get("guard_source") ?? get("guard_kind"), isCode: true };
-
-/** @type {TabColumn} */
-export const CHANGE = { label: "expected → actual", text: (get) => writeChange(get("expected"), get("actual")), isCode: true };
-
-/** @type {TabColumn} what a recompile is about */
-export const WHAT_CHANGED = { label: "what changed", text: (get) => readChange(get).what, isCode: true };
-
-/** @type {TabColumn} how it changed, and how much else did */
-export const HOW = {
-  label: "change",
-  text(get, { row, compiles }) {
-    const others = compiles.listOthers(row).length;
-    return [readChange(get).change, others && `+ ${others} more`].filter(Boolean).join(" ") || null;
-  },
-  isCode: true,
-};
-
-/** @type {TabColumn} the steps of the plan that remove a recompile */
-export const STEP = {
-  label: "step",
-  text: (_, { row, compiles }) => compiles.listSteps(row[0]).join(" ") || null,
-  look: "steps",
-  from: 620,
-};
-
 /** @type {(get: Get<any>) => [file: string | null, line: number | null]} the user's, else those of the function */
 export function readLine(get) {
   return get("user_file") ? [get("user_file"), get("user_line")] : [get("file"), get("line")];
 }
 
-/** @type {TabColumn} */
-export const LINE = {
-  label: "line",
-  text: (get) => formatPlace(...readLine(get)),
-  look: "line",
-  isCode: true,
-  from: 620,
-};
-
-/** @type {TabColumn} "forward:25", because several functions can have one name */
-export const FUNCTION = {
-  label: "function",
-  text(get) {
-    const name = formatFunction(get("function"));
-    return name === null || get("line") === null ? name : `${name}:${get("line")}`;
+/** @type {SharedColumns} the columns that tabs share */
+export const SHARED = {
+  TIME: { label: "at", name: "time", from: 480 },
+  COMPILE: {
+    label: "compile",
+    text(get, { owner }) {
+      const [id, name] = [get("compile_id"), formatFunction(get("function")) ?? owner?.name ?? null];
+      return name === null ? id : `${name} ${id ?? ""}`.trim();
+    },
+    sortBy: "compile_id",
+    isCode: true,
   },
-  isCode: true,
+  GUARD: { label: "guard", text: (get) => get("guard_source") ?? get("guard_kind"), isCode: true },
+  CHANGE: { label: "expected → actual", text: (get) => writeChange(get("expected"), get("actual")), isCode: true },
+  /** What a recompile is about. */
+  WHAT_CHANGED: { label: "what changed", text: (get) => readChange(get).what, isCode: true },
+  /** How it changed, and how much else did. */
+  HOW: {
+    label: "change",
+    text(get, { row, compiles }) {
+      const others = compiles.listOthers(row).length;
+      return [readChange(get).change, others && `+ ${others} more`].filter(Boolean).join(" ") || null;
+    },
+    isCode: true,
+  },
+  /** The steps of the plan that remove a recompile. */
+  STEP: {
+    label: "step",
+    text: (_, { row, compiles }) => compiles.listSteps(row[0]).join(" ") || null,
+    look: "steps",
+    from: 620,
+  },
+  LINE: { label: "line", text: (get) => formatPlace(...readLine(get)), look: "line", isCode: true, from: 620 },
+  /** "forward:25", because several functions can have one name. */
+  FUNCTION: {
+    label: "function",
+    text(get) {
+      const name = formatFunction(get("function"));
+      return name === null || get("line") === null ? name : `${name}:${get("line")}`;
+    },
+    isCode: true,
+  },
+  CODE: { label: "code", name: "user_code", isCode: true, from: 760 },
 };
-
-/** @type {TabColumn<{user_code: string | null}>} */
-export const CODE = { label: "code", name: "user_code", isCode: true, from: 760 };
 
 /** @type {(tab: Tab, table: Table, width: number) => TabColumn[]} those that its table has and that fit (px), with their types */
 export function listColumns(tab, table, width) {

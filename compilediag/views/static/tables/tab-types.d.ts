@@ -30,6 +30,12 @@ interface TabColumn<Row = Record<string, any>> extends ColumnLook {
   sortBy?: keyof Row & string;
 }
 
+/** Columns of several tabs, by name. */
+type SharedColumns = {
+  TIME: TabColumn<{ time: number }>;
+  CODE: TabColumn<{ user_code: string | null }>;
+} & Record<"CHANGE" | "COMPILE" | "FUNCTION" | "GUARD" | "HOW" | "LINE" | "STEP" | "WHAT_CHANGED", TabColumn>;
+
 /** A value whose label is its name in words, unless it has one. */
 interface NamedColumn<Row> extends ColumnLook {
   name: keyof Row & string;

@@ -5,7 +5,9 @@ import {
   formatAmount, formatCode, formatCount, formatOutcome, formatPlace, formatRange, formatShare, formatSizes,
   formatTimes,
 } from "../core/format.js";
-import { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED } from "./columns.js";
+import { SHARED } from "./columns.js";
+
+const { CHANGE, CODE, COMPILE, FUNCTION, GUARD, HOW, LINE, STEP, TIME, WHAT_CHANGED } = SHARED;
 
 /**
  * A tab whose columns are columns of its table.
