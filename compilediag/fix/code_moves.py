@@ -13,8 +13,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..diagnosis.program_file import CompileCall, ProgramFile
+from ..diagnosis.rules.graph_breaks import list_breaks
 from ..diagnosis.source_edits import Splice, write_path
-from ..events import Compile, GraphBreak
+from ..events import Compile
 from ..formatting import format_amount, format_names, format_place
 from ..trials.fresh_process import OBSERVE
 from .program import Bundle, Move, Observation, Program, ProgramChange, can_be_dynamic, change_file
@@ -105,7 +106,7 @@ class MoveOut:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         names = {name for cause in seen.open_causes for name in cause.path.names} - {"self"}
-        lines = {(row.user_file, row.user_line) for row in seen.evidence.rows(GraphBreak)}
+        lines = {(row.user_file, row.user_line) for row in list_breaks(seen.evidence)}
         for file in seen.program.files.values():
             for function in _list_functions(file):
                 for statement in function.body:
@@ -227,7 +228,7 @@ class WhereForBranch:
     """`torch.where` in place of a branch on the values of a tensor that only chooses between two tensors."""
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        lines = {(row.user_file, row.user_line) for row in seen.evidence.rows(GraphBreak)}
+        lines = {(row.user_file, row.user_line) for row in list_breaks(seen.evidence)}
         for file, node in seen.program.walk(ast.If):
             own = range(node.test.lineno, (node.test.end_lineno or node.test.lineno) + 1)
             change = _choose(file, node) if any((file.name, line) in lines for line in own) else None
@@ -482,7 +483,7 @@ class AutocastOutside:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         names = {name for cause in seen.open_causes for name in cause.path.names}
-        for file, function in _list_compiled(seen, 1) if not seen.evidence.rows(GraphBreak) else ():
+        for file, function in _list_compiled(seen, 1) if not list_breaks(seen.evidence) else ():
             for region in function.body:
                 if not isinstance(region, ast.With) or len(region.items) != 1 or region.items[0].optional_vars:
                     continue

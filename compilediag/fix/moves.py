@@ -16,10 +16,10 @@ from ..diagnosis.change import CallSite, Edit, Settings
 from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags
-from ..diagnosis.rules.graph_breaks import find_remedy
+from ..diagnosis.rules.graph_breaks import find_remedy, list_breaks
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import is_static, parse_call, replace_argument, write_path
-from ..events import Compile, GraphBreak
+from ..events import Compile
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
 from .code_moves import CODE_MOVES, AutocastOutside, CacheAutocast, CompileStep
@@ -227,7 +227,7 @@ class Configure:
             named += [seen.change_settings(cause, sources)] if sources else []
         if named:
             yield tuple(named)
-        if seen.evidence.rows(GraphBreak):
+        if list_breaks(seen.evidence):
             for settings in _BREAK_SETTINGS:
                 yield (assign_settings({**settings}),)
 
@@ -236,7 +236,7 @@ class PrintLater:
     """`print` and functions of `logging` after the graph, in place of a graph break at each."""
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        rows = seen.evidence.rows(GraphBreak)
+        rows = list_breaks(seen.evidence)
         remedies = filter(None, map(find_remedy, rows))
         for code in dict.fromkeys(remedy.code for remedy in remedies if not remedy.settings):
             call = parse_call(code)

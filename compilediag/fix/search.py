@@ -16,11 +16,10 @@ from typing import NamedTuple
 from ..diagnosis.causes.cause import get_value_type
 from ..diagnosis.evidence import Evidence, group_by
 from ..diagnosis.rule import format_user_line
-from ..diagnosis.rules.graph_breaks import describe_remedy
+from ..diagnosis.rules.graph_breaks import describe_remedy, list_breaks
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError
 from ..errors import CompilediagError
-from ..events import GraphBreak
 from ..formatting import format_amount, format_function, format_line, format_names, format_place
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
@@ -637,7 +636,7 @@ def _list_left(seen: Observation, state: State) -> Iterator[Left]:
             format_user_line(cause)[2:-1],
             tuple(number for number in numbers if number),
         )
-    breaks = group_by(seen.evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line, row.reason))
+    breaks = group_by(list_breaks(seen.evidence), lambda row: (row.user_file, row.user_line, row.reason))
     for (file, line, reason), rows in breaks.items():
         code = format_line(rows[0].user_code or "", 80)
         yield Left(

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnosis.evidence import group_by
+from ..diagnosis.rules.graph_breaks import list_breaks
 from ..errors import CompilediagError
-from ..events import CacheLookup, Compile, GraphBreak, GuardFailure, Recompile
+from ..events import CacheLookup, Compile, GuardFailure, Recompile
 from ..formatting import format_line, is_resumed
 from ..storage.data import SessionData
 from .fresh_process import CALLS_FILE, ProcessRun, ProcessRunner, ProgramJob
@@ -77,7 +78,7 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         run,
         recompiles=len(data.rows(Recompile)),
         compile_seconds=sum(row.duration_s or 0.0 for row in compiles),
-        graph_breaks=len({(row.user_file, row.user_line, row.reason) for row in data.rows(GraphBreak)}),
+        graph_breaks=len({(row.user_file, row.user_line, row.reason) for row in list_breaks(data)}),
         limits=sum(row.limit is not None for row in compiles),
         # The rest of a function after a graph break is no function of its own.
         functions=frozenset(

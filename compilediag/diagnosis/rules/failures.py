@@ -10,9 +10,10 @@ from typing import Any
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import format_expression, format_source
-from ...decode.records.graph_break_text import BREAK_ID, parse_graph_break
+from ...decode.records.graph_break_text import BREAK_ID
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import (
+    format_amount,
     format_first_line,
     format_function,
     format_line,
@@ -28,7 +29,7 @@ from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Rule, report
 from .break_even import make_eager_call_counter
-from .graph_breaks import describe_remedy
+from .graph_breaks import describe_remedy, read_break
 
 _NOTHING = Rule(
     "nothing_to_compile",
@@ -42,7 +43,7 @@ _NOTHING = Rule(
 )
 _EAGER = Rule(
     "runs_eagerly",
-    title="{function} is not compiled and runs eagerly: {reason}{loop}{since}",
+    title="{function} is not compiled and runs eagerly: {reason}{loop}{where}{since}",
     action="{advice}",
     severity="medium",
     docs="skipped",
@@ -105,7 +106,7 @@ def find_failures(data: Rows) -> list[Finding]:
     findings = []
     for (place, *_), rows in groups.items():
         if _runs_eagerly(rows):
-            found = _report_eager(rows, count_calls(place))
+            found = _add_callees(data, _report_eager(rows, count_calls(place)), stacks)
         elif (setting := find_forbidding(rows[0])) is not None:
             found = _report_forbidden_break(rows, setting)
         else:
@@ -190,8 +191,16 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     text = _get_reason(rows)
     is_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if is_break else _describe_error(rows[0])) or "no reason given"
+    remedy, place = None, ""
     if is_break:
-        advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
+        place = format_place(rows[0].user_file, rows[0].user_line)
+        remedy, register = describe_remedy([read_break(rows[0])])
+        if _has_break(text, _SKIPPED):
+            remedy, advice = None, f"{_REMOVE_SKIP}{_quote_hint(text)}"
+        elif remedy is not None:
+            advice = f"{register} Or {_LEAVE_BLOCK[0].lower()}{_LEAVE_BLOCK[1:]}"
+        else:
+            advice = f"{_LEAVE_BLOCK}{_quote_hint(text)}"
     elif get_class_name(rows[0].fail_type) == _WRONG_USE:
         advice = "Correct what the exception names: torch runs the function eagerly because of it."
     else:
@@ -199,10 +208,41 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     facts = {
         "reason": reason,
         "loop": ", in a loop" if _has_break(text, _IN_LOOP) else "",
+        "where": f" at {place}" if place else "",
         "since": f"; {eager_calls}" if eager_calls else "",
         "advice": advice,
     }
-    return report(_EAGER, rows, facts, seconds_lost=sum_seconds(row.duration_s for row in rows), details=(reason,))
+    return report(
+        _EAGER,
+        rows,
+        facts,
+        fix=remedy.settings if remedy else None,
+        changes=(remedy, CodeChange(text=_LEAVE_BLOCK)) if remedy else (),
+        seconds_lost=sum_seconds(row.duration_s for row in rows),
+        details=(reason,),
+    )
+
+
+def _add_callees(data: Rows, finding: Finding, stacks: Stacks) -> Finding:
+    """The finding with the recompiles of what the function calls: that is compiled by itself, only because the function
+    runs eagerly.
+    """
+    caused = [
+        row
+        for row in data.rows(Recompile)
+        if any(
+            (frame.function, frame.file) == (finding.function, finding.file)
+            for frame in stacks.walk(stacks.find(row.compile_key))
+        )
+    ]
+    if not caused:
+        return finding
+    count = format_amount(len(caused), "recompile")
+    return replace(
+        finding,
+        seconds_at_stake=sum_seconds(row.lost_s for row in caused),
+        suggestion=f"{finding.suggestion} What it calls is compiled by itself: {count} of it.",
+    )
 
 
 def _has_break(text: str, break_id: str) -> bool:
@@ -326,7 +366,6 @@ def _explain_traced(stacks: Stacks, row: Compile) -> str | None:
 
 #: How torch announces a graph break in the function that a higher order operator runs.
 _IN_OPERATOR = re.compile(r"\A.{0,200}Got graph break/error:\s*", re.S)
-_BUILTIN = re.compile(r"calling builtin `(\w+)`")
 
 
 @dataclass(frozen=True)
@@ -370,14 +409,7 @@ def _report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) ->
     place = f"in {function}" if not where or not is_torch_file(first.file or "") else ""
     text = _IN_OPERATOR.sub("", first.fail_reason or "")
     reason = format_first_line(text) or "no reason given"
-    # torch's message names a built-in function that was called.
-    called = _BUILTIN.search(text)
-    graph_break = replace(
-        parse_graph_break(text, first.time_ns, first.compile_id, first.user_file, first.user_line),
-        user_code=f"{called[1]}(" if called else None,
-        compile_key=first.compile_key,
-    )
-    remedy, advice = describe_remedy([graph_break])
+    remedy, advice = describe_remedy([read_break(first, text)])
     action = advice or "Remove what torch cannot trace from the function."
     return report(
         _FORBIDDEN,

@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...decode.records.graph_break_text import parse_graph_break
 from ...document import BREAK_PAGE
-from ...events import Compile, GraphBreak, Recompile
+from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import (
     format_amount,
     format_line,
     format_names,
     format_place,
     get_basename,
+    get_class_name,
     parse_resumed,
 )
 from ..causes.call_sites import find_call_fields
@@ -60,10 +62,36 @@ _PRINT = re.compile(r"\b(print|(?:warnings\.)?warn)\(")
 _KEYWORDS = "has_kwargs True"
 #: In torch's words for a call, a type that it does not move; it moves tensors, constants and formatted texts.
 _CONTAINERS = re.compile(r"argument types \[[^\]]*'(?:tuple|Size|list|dict|set|frozenset)'")
+#: torch's words for the function that it was called to trace: a built-in one, a method of a logger.
+_BUILTIN = re.compile(r"calling builtin `(\w+)`")
+_METHOD = re.compile(r"method: <\w*Logger [^\n]*>\.(\w+), args: ")
 _TEXTS = {
     "ignore_logging_functions": "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
     _MOVED: "Add the function to torch._dynamo.config.reorderable_logging_functions.",
 }
+
+
+def list_breaks(data: Rows) -> list[GraphBreak]:
+    """All graph breaks: those between two graphs, and those at which torch gave up to compile the function."""
+    failed = (row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None)
+    return [*data.rows(GraphBreak), *(read_break(row) for row in failed if is_break(row))]
+
+
+def is_break(row: Compile) -> bool:
+    """True for a compile that ended at a graph break."""
+    return get_class_name(row.fail_type) == "Unsupported"
+
+
+def read_break(row: Compile, text: str | None = None) -> GraphBreak:
+    """The graph break that a compile ended at, by torch's `text` on it. The code is the call that it names."""
+    text = text or row.fail_reason or ""
+    builtin, method = _BUILTIN.search(text), _METHOD.search(text)
+    called = builtin[1] if builtin else f"logging.Logger.{method[1]}" if method else None
+    return replace(
+        parse_graph_break(text, row.time_ns, row.compile_id, row.user_file, row.user_line),
+        user_code=f"{called}()" if called else None,
+        compile_key=row.compile_key,
+    )
 
 
 def find_remedy(row: GraphBreak) -> CodeChange | None:
