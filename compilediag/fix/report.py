@@ -21,7 +21,7 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
         # What comes back without each change; known only if there are several.
         several = result.changes if len(result.changes) > 1 else ()
         reasons: list[list[Block]] = [
-            [f"without {change.title}: {format_amount(result.without[change], 'recompile')}"]
+            [f"without {change.title}: {_describe_without(result.without[change])}"]
             for change in several
             if change in result.without
         ]
@@ -104,6 +104,11 @@ def _describe_counts(state: State) -> str:
     counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
     counts += [f"{format_seconds(state.run.guards_us / 1e6)} for a check of all guards"] if state.has_guards else []
     return " and ".join(counts) or format_amount(state.run.limits, "limit")
+
+
+def _describe_without(state: State) -> str:
+    """What comes back without a change."""
+    return state.objection or (_describe_counts(state) if state.score.is_open else "0 recompiles")
 
 
 def _describe_change(before: State, after: State) -> str:
@@ -227,7 +232,11 @@ def to_values(result: FixResult, folder: str | None = None) -> dict[str, Any]:
         "patch": make_patch(result, folder),
         "lines": result.program.count_lines(result.changes) if result.program and result.holds else 0,
         "changes": [
-            {"kind": change.kind, "title": change.title, "recompiles_without": result.without.get(change)}
+            {
+                "kind": change.kind,
+                "title": change.title,
+                "recompiles_without": result.without[change].run.recompiles if change in result.without else None,
+            }
             for change in result.changes
         ],
         "search": {"backend": result.backend, **_list_values(result.before, result.after)},

@@ -159,14 +159,14 @@ class FixResult:
 
     `changes` are the smallest set that does what the best state does; empty if nothing helps. `before` and `after` are
     the runs of the search, `proof` those with the program's own backend; None if it was left out. `without` has, for
-    each change, the recompiles without it. `problem` says why nothing could be tried.
+    each change, the state without it. `problem` says why nothing could be tried.
     """
 
     program: Program | None = None
     before: State | None = None
     after: State | None = None
     changes: tuple[ProgramChange, ...] = ()
-    without: dict[ProgramChange, int] = field(default_factory=dict)
+    without: dict[ProgramChange, State] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     left: tuple[Left, ...] = ()
     proof: Proof | None = None
@@ -496,12 +496,12 @@ class Search:
             if frozenset(rest) not in self._known:
                 self._run_ahead(filter(None, (_drop(best, other) for other in parts[: len(parts) - number][::-1])))
             if not rest:
-                self.result.without[part] = self._unchanged[0].run.recompiles
+                self.result.without[part] = self._unchanged[0]
                 continue
             state = self._try(rest, f"without {part.title}")
             if state is None:
                 continue
-            self.result.without[part] = state.run.recompiles
+            self.result.without[part] = state
             is_needed = state.objection is not None or state.score.result > best.score.result
             self._report(
                 self.result,
