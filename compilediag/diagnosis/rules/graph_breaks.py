@@ -65,6 +65,13 @@ _CONTAINERS = re.compile(r"argument types \[[^\]]*'(?:tuple|Size|list|dict|set|f
 #: torch's words for the function that it was called to trace: a built-in one, a method of a logger.
 _BUILTIN = re.compile(r"calling builtin `(\w+)`")
 _METHOD = re.compile(r"method: <\w*Logger [^\n]*>\.(\w+), args: ")
+#: torch's id of a graph break at a branch on the values of a tensor.
+_BRANCH = "GB0170"
+_LOOP = re.compile(r"\s*while\b")
+_KNOWN_COUNT = (
+    "Loop a number of times that is known before, `for step in range(n)`, or compile the body of the loop and not the "
+    "loop: the end of this one depends on a tensor."
+)
 _TEXTS = {
     "ignore_logging_functions": "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
     _MOVED: "Add the function to torch._dynamo.config.reorderable_logging_functions.",
@@ -139,6 +146,8 @@ def describe_remedy(rows: Sequence[GraphBreak], evidence: Evidence | None = None
     if change is not None:
         before = "Before the first compiled call: "
         return change, change.code if change.code.endswith(".") else f"{before}{change.code}."
+    if any(row.break_id == _BRANCH and _LOOP.match(row.user_code or "") for row in rows):
+        return CodeChange(text=_KNOWN_COUNT), _KNOWN_COUNT
     hints = next((row.hints for row in rows if row.hints), [])
     explanation = next((row.explanation for row in rows if row.explanation), "")
     text = format_line(hints[0] if hints else explanation, 300)
