@@ -62,6 +62,13 @@ class Step(NamedTuple):
 ANY = Opaque("*")
 _LIST = Step("function", "list")
 
+#: Attributes of a module with its hooks, by numbers that torch gives them, and what people see of one.
+_HOOKS = {
+    "_forward_hooks": "forward hook",
+    "_forward_pre_hooks": "forward pre-hook",
+    "_backward_hooks": "backward hook",
+    "_backward_pre_hooks": "backward pre-hook",
+}
 #: Attributes that hold the members of a module or an object. Users write an item of them as an attribute.
 MEMBER_DICTS = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
 _ITEM, _ATTRIBUTE, _SAME = "{0}[{1}]", "{0}.{1}", "{0}"
@@ -134,10 +141,26 @@ class Path:
 
     @property
     def code(self) -> str:
-        """The value as the user would write it: `text`, but with `x.shape[0]` for a size and `x.stride(0)`."""
+        """The value as the user would write it: `text`, but with `x.shape[0]` for a size, `x.stride(0)`, and
+        `block.<forward hook>.seen` for what a hook of a module has.
+        """
+        path = self._name_hooks()
         if self.dim is None:
-            return self.text
-        return _OF_DIMENSIONS[str(self.steps[-2].value)].format(self.owner.text, self.dim)
+            return path.text
+        return _OF_DIMENSIONS[str(self.steps[-2].value)].format(path.owner.text, self.dim)
+
+    def _name_hooks(self) -> Path:
+        """The path with one step, `<forward hook>`, for those to a hook and to the object that it is a method of."""
+        steps: list[Step] = []
+        for step in self.steps:
+            before = steps[-1] if steps else Step("")
+            hook = _HOOKS.get(str(before.value)) if before.kind == "attr" else None
+            if hook is not None and _read_key_position(step) is not None:
+                position = Path.of(_spell_key(step.value)).steps[-1].value
+                steps[-1] = Step("attr", f"<{hook} {position}>" if position else f"<{hook}>")
+            elif step[:2] != ("attr", "__self__") or not str(before.value).startswith("<"):
+                steps.append(step)
+        return self if len(steps) == len(self.steps) else Path(self.root, self.scope, tuple(steps), self.arguments)
 
     def _spell_root(self) -> tuple[str, tuple[Step, ...]]:
         if self.scope == "function":
@@ -337,7 +360,7 @@ def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ..
 
 
 def _spell_attribute(text: str, name: str) -> str:
-    return f"{text}.{name}" if name.isidentifier() else f"getattr({text}, {name!r})"
+    return f"{text}.{name}" if name.isidentifier() or name[:1] == "<" else f"getattr({text}, {name!r})"
 
 
 def _spell_member(key: str) -> str:
@@ -471,7 +494,7 @@ def _read_path(node: ast.expr, within: Expression) -> Path | None:
                 steps.append(Step("item", _read_key(index, within)))
                 node = value
             case ast.Attribute(value, name):
-                steps.append(Step("attr", name))
+                steps.append(Step("attr", within.restore(name)))
                 node = value
             case ast.Call(func, arguments, []):
                 name = ".".join(_read_names(func))

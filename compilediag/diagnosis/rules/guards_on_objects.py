@@ -33,6 +33,8 @@ _FEW_STRINGS = "Keep it to few values; if it varies freely (an id, a path), keep
 _EACH_STRING = "Strings are compiled in: one compiled version per value of {name}."
 _ALL_GROUPS = "Add all groups of parameters before the first compiled step."
 _FIXED_LENGTH = "Keep {container} at a fixed length, or pass only the part that is used."
+_EMPTIED = "Empty {container} before each call, or add to it outside of the compiled function."
+_ADDS = re.compile(r"\.(?:append|extend|insert|appendleft)\(")
 _EACH_LENGTH = "Each length is a new compile, and no setting changes that."
 #: What an attribute is before it is filled, beside None.
 _UNFILLED = (("0",), ("False",), ("absent",))
@@ -352,6 +354,11 @@ RULES = (
         when=lambda cause: is_rising(cause.values) if cause.kind == "length" else _is_lengthening(cause.values),
         cases=(
             Case(when=_is_of_parameter_groups, action=_ALL_GROUPS, why=f"{{container}} grows. {_EACH_LENGTH}"),
+            Case(
+                when=lambda cause: cause.kind == "length" and _ADDS.search(cause.user_code or "") is not None,
+                action=_EMPTIED,
+                why=f"The compiled function adds to it, so it grows. {_EACH_LENGTH}",
+            ),
             Case(
                 when=lambda cause: cause.kind == "length",
                 action=_FIXED_LENGTH,
