@@ -38,6 +38,7 @@ MARKS = (
 ARGUMENT_FORMS = (
     "{0}.contiguous()",
     "{0}.view_as({0})",
+    "{0}.as_subclass(torch.Tensor)",
     "torch.tensor({0})",
     "torch.as_tensor({0})",
     "{0} if {0}.requires_grad else {0}.detach().requires_grad_()",

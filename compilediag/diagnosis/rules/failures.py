@@ -195,12 +195,12 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     if is_break:
         place = format_place(rows[0].user_file, rows[0].user_line)
         remedy, register = describe_remedy([read_break(rows[0])])
-        if _has_break(text, _SKIPPED):
-            remedy, advice = None, f"{_REMOVE_SKIP}{_quote_hint(text)}"
-        elif remedy is not None:
+        if _has_break(text, _SKIPPED) or (remedy is not None and remedy.code.endswith(".")):
+            remedy = None  # Words, and no setting: what to leave is said in any case.
+        if remedy is not None:
             advice = f"{register} Or {_LEAVE_BLOCK[0].lower()}{_LEAVE_BLOCK[1:]}"
         else:
-            advice = f"{_LEAVE_BLOCK}{_quote_hint(text)}"
+            advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
     elif get_class_name(rows[0].fail_type) == _WRONG_USE:
         advice = "Correct what the exception names: torch runs the function eagerly because of it."
     else:

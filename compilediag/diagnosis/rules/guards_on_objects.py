@@ -66,6 +66,15 @@ def _list_classes(cause: Cause) -> set[str]:
     return {get_class_name(value) for value in cause.values}
 
 
+def _is_tensor_of_two_classes(cause: Cause) -> bool:
+    """True for a plain tensor at some calls and one of a derived class, by its name, at others. Distributed tensors
+    have ways of their own to a plain one.
+    """
+    classes = _list_classes(cause)
+    is_distributed = classes & {"DTensor", "AsyncCollectiveTensor"}
+    return "Tensor" in classes and all(name.endswith("Tensor") for name in classes) and not is_distributed
+
+
 def _is_fresh_object(cause: Cause) -> bool:
     """True if what came looked the same each time and was another object, or is of a kind that is made in passing."""
     seen = [row.actual for row in cause.recompiles if row.actual is not None]
@@ -328,6 +337,13 @@ RULES = (
                 why="It is a Parameter at some calls, and each class needs its own compiled version. A view of it is a "
                 "plain tensor with the same values and gradients.",
                 ways=(Wrap("{0}.view_as({0})"),),
+            ),
+            Case(
+                when=_is_tensor_of_two_classes,
+                action="Pass a plain tensor at every call: {tensor}.as_subclass(torch.Tensor).",
+                why="It is of a class derived from torch.Tensor at some calls, and each class needs its own compiled "
+                "version.",
+                ways=(Wrap("{0}.as_subclass(torch.Tensor)"),),
             ),
         ),
         action=("{isolate_it}", "Pass one type: convert before the call."),
