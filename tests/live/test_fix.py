@@ -383,6 +383,32 @@ def test_a_function_without_its_graph_break_is_a_part_of_its_callers_graph(fix, 
     assert (found["search"]["before"]["graph_breaks"], found["search"]["after"]["graph_breaks"]) == (1, 0)
 
 
+LOGS_IN_A_LOOP = """
+import logging
+import torch
+
+logger = logging.getLogger("sizes")
+
+@torch.compile(backend="eager")
+def resize(x):
+    for size in x.shape:
+        logger.info("a size")
+    return torch.sin(x)
+
+print(float(resize(torch.ones(6, 8)).sum()))
+"""
+
+
+@pytest.mark.parametrize("options", ["", ", fullgraph=True"], ids=["eagerly", "raises"])
+def test_a_graph_break_at_which_torch_gave_up_is_removed(fix, script, options):
+    """Before, there was nothing to fix: no graph break is between two graphs."""
+    script(LOGS_IN_A_LOOP.replace('"eager"', f'"eager"{options}'))
+    found = fix("--fast", "train.py")
+    assert found["exit_code"] == 0, found["left"]
+    assert (found["search"]["before"]["graph_breaks"], found["search"]["after"]["graph_breaks"]) == (1, 0)
+    assert "+torch._dynamo.config.ignore_logging_functions.add(logging.Logger.info)\n" in found["patch"]
+
+
 @pytest.mark.parametrize(
     ("text", "kinds", "lines"),
     [
