@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from compilediag.decode.guards.path import format_expression, format_source
 from compilediag.events import GUARD_KINDS
 
 from .log_builder import GOLDEN, compile_, metrics, read_log, reasons, record, start
@@ -155,6 +156,24 @@ def test_no_function_of_dynamo_is_in_the_name_of_a_value(tmp_path):
     sources = read_reasons(tmp_path, *(f"{one}.a[1] == 3" for one in find_functions_in_sources()))["guard_source"]
     assert len(sources) > 3
     assert [one for one in sources if "___" in one or "L[" in one or not one.endswith(".a[1]")] == []
+
+
+HOOKS = "L['self']._modules['0']._forward_hooks[list(dict.keys(L['self']._modules['0']._forward_hooks))[{}]]"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (f"{HOOKS.format(0)}.__self__.outputs", "self[0].<forward hook>.outputs"),
+        (f"len({HOOKS.format(1)}.__self__.outputs)", "len(self[0].<forward hook 2>.outputs)"),
+        (f"{HOOKS.format(0)}.__closure__[0].cell_contents", "self[0].<forward hook>.__closure__[0].cell_contents"),
+        (f"{HOOKS.format(0)}.__self__.last.size()[0]", "self[0].<forward hook>.last.shape[0]"),
+        ("L['f'].__self__.outputs", "f.__self__.outputs"),
+    ],
+)
+def test_a_hook_is_shown_by_its_kind(source, shown):
+    text = format_source(source)
+    assert format_expression(text) == format_expression(format_expression(text)) == shown
 
 
 def print_guards(*codes):

@@ -157,7 +157,8 @@ class Path:
             hook = _HOOKS.get(str(before.value)) if before.kind == "attr" else None
             if hook is not None and _read_key_position(step) is not None:
                 position = Path.of(_spell_key(step.value)).steps[-1].value
-                steps[-1] = Step("attr", f"<{hook} {position}>" if position else f"<{hook}>")
+                number = f" {position + 1}" if isinstance(position, int) and position else ""
+                steps[-1] = Step("attr", f"<{hook}{number}>")
             elif step[:2] != ("attr", "__self__") or not str(before.value).startswith("<"):
                 steps.append(step)
         return self if len(steps) == len(self.steps) else Path(self.root, self.scope, tuple(steps), self.arguments)
