@@ -43,7 +43,7 @@ _NOTHING = Rule(
 )
 _EAGER = Rule(
     "runs_eagerly",
-    title="{function} is not compiled and runs eagerly: {reason}{loop}{where}{since}",
+    title="{function} is not compiled and runs eagerly: {reason}{where}{since}",
     action="{advice}",
     severity="medium",
     docs="skipped",
@@ -207,8 +207,7 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         advice = f"{_advise(rows)} {_HIDDEN}"
     facts = {
         "reason": reason,
-        "loop": ", in a loop" if _has_break(text, _IN_LOOP) else "",
-        "where": f" at {place}" if place else "",
+        "where": (", in a loop" if _has_break(text, _IN_LOOP) else "") + (f" at {place}" if place else ""),
         "since": f"; {eager_calls}" if eager_calls else "",
         "advice": advice,
     }
