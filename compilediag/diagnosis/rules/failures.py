@@ -216,7 +216,7 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         rows,
         facts,
         fix=remedy.settings if remedy else None,
-        changes=(remedy, CodeChange(text=_LEAVE_BLOCK)) if remedy else (),
+        changes=(remedy,) if remedy else (),
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         details=(reason,),
     )
