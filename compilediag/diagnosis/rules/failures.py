@@ -29,7 +29,7 @@ from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Rule, report
 from .break_even import make_eager_call_counter
-from .graph_breaks import describe_remedy, read_break
+from .graph_breaks import describe_remedy, is_break, read_break
 
 _NOTHING = Rule(
     "nothing_to_compile",
@@ -176,7 +176,7 @@ def _get_reason(rows: list[Compile]) -> str:
 
 
 def _is_graph_break(rows: list[Compile]) -> bool:
-    return get_class_name(find_first(row.fail_type for row in rows)) == "Unsupported"
+    return is_break(next((row for row in rows if row.fail_type is not None), rows[0]))
 
 
 def _get_error(row: Compile) -> str:
@@ -189,10 +189,10 @@ def _get_error(row: Compile) -> str:
 def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception."""
     text = _get_reason(rows)
-    is_break = _is_graph_break(rows) or _TO_EAGER in text
-    reason = (format_first_line(text) if is_break else _describe_error(rows[0])) or "no reason given"
+    at_break = _is_graph_break(rows) or _TO_EAGER in text
+    reason = (format_first_line(text) if at_break else _describe_error(rows[0])) or "no reason given"
     remedy, place = None, ""
-    if is_break:
+    if at_break:
         place = format_place(rows[0].user_file, rows[0].user_line)
         remedy, register = describe_remedy([read_break(rows[0])])
         if _has_break(text, _SKIPPED) or (remedy is not None and remedy.code.endswith(".")):

@@ -79,7 +79,7 @@ _TEXTS = {
 
 
 def list_breaks(data: Rows) -> list[GraphBreak]:
-    """All graph breaks: those between two graphs, and those at which torch gave up to compile the function."""
+    """All graph breaks: those between two graphs, and those at which torch gave up on the function."""
     failed = (row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None)
     return [*data.rows(GraphBreak), *(read_break(row) for row in failed if is_break(row))]
 

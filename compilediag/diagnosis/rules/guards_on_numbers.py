@@ -7,7 +7,7 @@ the sizes 0 and 1, for what a line of the code fixes, and for tensors of modules
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
 from ..causes.value_facts import StaticChoice, find_uses
 from ..change import CodeChange, Settings, find_listed, fix_code
+from ..evidence import get_place, group_by
 from ..rule import (
     Advice,
     Case,
@@ -144,9 +145,8 @@ def is_usual(cause: Cause) -> bool:
 
     More of them show that the value did not become dynamic after its first change.
     """
-    by_value: dict[object, list[Recompile]] = defaultdict(list)
-    for row in cause.seen or cause.recompiles:
-        by_value[row.function, row.file, row.line, row.region, name_any_instance(row.guard_source or "")].append(row)
+    rows = cause.seen or cause.recompiles
+    by_value = group_by(rows, lambda row: (get_place(row), row.region, name_any_instance(row.guard_source or "")))
     are_sizes = cause.path.is_size
     for found in by_value.values():
         values = [value for value in (found[0].expected, *(row.actual for row in found)) if value is not None]
