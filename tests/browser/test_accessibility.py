@@ -56,6 +56,7 @@ def run(recorded):
     return recorded
 
 
+@pytest.mark.long("axe on each tab; a report has the same ones")
 def test_the_live_dashboard(run, open_widget):
     page = open_widget(run.snapshot())
     own = "document.querySelector('.cdiag')"  # the page around it is the host's

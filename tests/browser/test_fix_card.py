@@ -53,6 +53,7 @@ def take_pictures(page: Page, folder: Path, name: str) -> None:
         page.locator(".cdiag-plan").screenshot(path=folder / f"{name}-{theme.lower()}-{width}.png")
 
 
+@pytest.mark.long("a search in JupyterLab; test_magics.py runs the cells")
 def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, browser: Browser, tmp_path):
     with jupyter.lab_page(browser, lab) as page:
         notebook = lab.open(page, [DEFINE, TRAIN, "print(2 + 3)", SKIPPED])
@@ -102,6 +103,7 @@ def read_cell(index: int) -> str:
     return f"window.jupyterapp.shell.currentWidget.content.widgets[{index}].model.sharedModel.source"
 
 
+@pytest.mark.long("a search in JupyterLab")
 def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: Browser):
     define = DEFINE.replace(", dynamic=False", "")
     with jupyter.lab_page(browser, lab) as page:
@@ -162,6 +164,7 @@ def test_the_change_takes_the_place_of_the_cell_and_can_be_undone(lab, browser: 
         expect(why).to_have_text("The notebook has no cell of this number; copy the lines instead")
 
 
+@pytest.mark.long("two searches in JupyterLab")
 def test_a_watch_that_goes_on_has_its_change_tried_and_replaced(lab, browser: Browser):
     with jupyter.lab_page(browser, lab) as page:
         define = DEFINE.replace("%load_ext compilediag", "%load_ext compilediag\n%compilewatch")
@@ -180,6 +183,7 @@ def test_a_watch_that_goes_on_has_its_change_tried_and_replaced(lab, browser: Br
         expect(button(page)).to_contain_text("Try it")
 
 
+@pytest.mark.long("a search in JupyterLab")
 def test_a_cell_that_ran_while_the_page_was_loaded_again_is_found(lab, browser: Browser):
     wait = "import time\nwhile not open('go').read():\n    time.sleep(0.1)\n"
     with jupyter.lab_page(browser, lab) as page:

@@ -6,6 +6,7 @@ import itertools
 import struct
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from tests.browser import gallery
@@ -13,6 +14,7 @@ from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, sizes
 
 
+@pytest.mark.long("takes the pictures of a session")
 def test_pictures_of_a_session_are_small_and_the_page_shows_them_all(browser: Browser, tmp_path: Path) -> None:
     session = saved(tmp_path, compiled(), *sizes("4", "6"))
     shown = tuple(itertools.product(("dashboard", "report"), gallery.SIZES, gallery.SCHEMES))

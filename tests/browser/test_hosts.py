@@ -125,6 +125,7 @@ def _wait_until_up(base: str, server: subprocess.Popen[bytes]) -> str:
             time.sleep(0.1)
 
 
+@pytest.mark.long("starts marimo and its kernel")
 def test_marimo_names_its_cells_and_a_reload_is_up_to_date(chromium, page, tmp_path):
     with run_marimo(tmp_path) as address:
         page.goto(address)

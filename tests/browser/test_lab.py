@@ -462,6 +462,7 @@ display(session.dashboard(), session.explore())
 """
 
 
+@pytest.mark.long("JupyterLab and its MathJax")
 def test_a_text_between_dollar_signs_is_no_formula(lab, lab_page, tmp_path):
     """Neither where it is recorded nor in a copy of the notebook, which JupyterLab sanitizes."""
     text = r"$x_1^2$ \(y_1^2\) $$z_1^2$$ \[w_1^2\]"
@@ -511,6 +512,7 @@ def open_classic_notebook(lab: Lab, page: Page, name: str) -> Callable[[int], No
     return lambda index: page.evaluate("(index) => Jupyter.notebook.execute_cells([index])", index)
 
 
+@pytest.mark.long("JupyterLab is in the other tests; this is Notebook 7 and the classic one")
 @pytest.mark.parametrize("open_it", [open_notebook_7, open_classic_notebook])
 def test_a_notebook_shows_the_watch_live_keeps_the_page_and_reports_a_dead_kernel(lab, plain_page, open_it):
     page = plain_page
@@ -529,6 +531,7 @@ def test_a_notebook_shows_the_watch_live_keeps_the_page_and_reports_a_dead_kerne
     page.wait_for_selector("[data-state=cut]")
 
 
+@pytest.mark.long("JupyterLab is in the other tests; this is Voila")
 def test_voila_shows_the_page_of_a_watch_that_has_ended(lab, plain_page):
     page = plain_page
     write_notebook(lab.root / "nb" / "voila.ipynb", COMPILED, WATCHED, STOPPED)

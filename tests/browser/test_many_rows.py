@@ -3,6 +3,7 @@
 How quick all this is, is measured by benchmarks/page.py.
 """
 
+import pytest
 from playwright.sync_api import expect
 
 from compilediag.events import Compile
@@ -22,6 +23,7 @@ def test_a_search_over_thousands_of_rows_leaves_those_that_match(recorded, open_
     page.wait_for_selector(f'{count}:text-is("50 of 2,000")')
 
 
+@pytest.mark.long("a page of 10,000 rows")
 def test_ten_thousand_rows_scroll(recorded, open_widget):
     recorded.add(
         *(
@@ -36,6 +38,7 @@ def test_ten_thousand_rows_scroll(recorded, open_widget):
     expect_value(page, page.locator(".cdiag-row").count, lambda count: count < 60)
 
 
+@pytest.mark.long("5,000 events")
 def test_five_thousand_events_in_fifty_patches_all_arrive(recorded, open_widget):
     page = open_widget(recorded.snapshot())
     recorded.model.patch()
@@ -48,6 +51,7 @@ def test_five_thousand_events_in_fifty_patches_all_arrive(recorded, open_widget)
     expect_totals(page, cache_misses="1,000")
 
 
+@pytest.mark.long("10,000 events")
 def test_a_report_of_ten_thousand_events_is_small(recorded, open_report, tmp_path):
     recorded.add(*many_events(10_000, recorded.clock))
     many_texts(recorded)

@@ -249,6 +249,7 @@ def test_a_panel_grows_while_it_is_open(run, open_widget, deliver):
 PANELS = ("cache_groups", "tunings", "graph_functions", "kernels", "refused_calls")
 
 
+@pytest.mark.long("lays a page out at every width")
 def test_the_tabs_fit_any_width_with_and_without_detail(run, open_widget):
     page = open_widget(run.snapshot(), width=600)
     for width in (600, 700, 780, 900, 1000, 1150, 1300):

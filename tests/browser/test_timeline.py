@@ -1,5 +1,6 @@
 """The timeline: zoom, move, lanes, keys, table, paper. What the canvas shows is read from the texts drawn on it."""
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
@@ -437,6 +438,7 @@ def test_paper_gets_all_lanes_and_all_of_the_time(recorded, new_page):
     expect(page.locator(".cdiag")).to_have_attribute("data-theme", "dark")
 
 
+@pytest.mark.long("a timeline of 50,000 events")
 def test_many_moves_of_the_pointer_are_one_painting(recorded, new_page):
     recorded.add(*many_events(50_000, recorded.clock))
     page = open_timeline(new_page, recorded)

@@ -454,6 +454,7 @@ for n in range(12):
 """
 
 
+@pytest.mark.long("two commands that run a script")
 def test_the_command_line_asks_for_it(program_server, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)

@@ -3,6 +3,8 @@
 import tomllib
 import xml.etree.ElementTree
 
+import pytest
+
 SCRIPT = """
 import sys, torch
 f = torch.compile(lambda x, n: x * n, backend="eager", dynamic=False)
@@ -83,6 +85,7 @@ def test_step(numbers):
 """
 
 
+@pytest.mark.long("four checks and a pytest")
 def test_one_text_baseline_for_the_command_and_the_marker(program_server, tmp_path):
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "train.py").write_text("import sys, model\nmodel.train(*range(int(sys.argv[1])))\n")

@@ -87,6 +87,7 @@ def test_a_step_of_the_wall_clock_is_in_no_duration(wall, expected, step_ns, whe
     assert 0 <= session.plan().seconds < LONGEST_S
 
 
+@pytest.mark.long("compiles with Inductor from empty caches")
 def test_a_step_while_inductor_compiles_is_in_no_duration(wall, fresh_inductor_cache):
     inner = torch._inductor.compile
 

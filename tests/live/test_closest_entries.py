@@ -4,6 +4,7 @@ import contextlib
 import itertools
 from typing import NamedTuple
 
+import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
@@ -140,6 +141,7 @@ def run_storm(detail, count, of_more=MAX_ANALYZED):
     return session
 
 
+@pytest.mark.long("60 entries of one function, in full")
 def test_in_full_a_rare_second_cause_is_found_among_many_entries_and_the_report_stays_small(tmp_path):
     session = run_storm("full", 60)
     last, first = session.recompiles.iloc[-1], session.recompiles.query("compile_id == '0/3'").iloc[0]

@@ -30,6 +30,7 @@ def logs(tmp_path):
     return folder
 
 
+@pytest.mark.long("reads six logs with the processes of a cluster")
 def test_it_is_the_session_that_one_process_gives(address, logs, tmp_path):
     session = cd.ingest(logs, tmp_path / "parts", dask=address)
     whole = cd.ingest(logs, processes=1)
@@ -41,6 +42,7 @@ def test_it_is_the_session_that_one_process_gives(address, logs, tmp_path):
         assert len(info) == 2 and len({worker["id"] for worker in info.values()}) == 2
 
 
+@pytest.mark.long("reads six logs with the processes of a cluster")
 def test_the_command_goes_on_where_it_was(address, logs, tmp_path, python):
     out = tmp_path / "parts"
     command = ["-m", "compilediag", "ingest", logs, "-o", out, "--dask", address, "--strict"]

@@ -110,6 +110,7 @@ print(bool(cpu_vec_isa.valid_vec_isa_list()))
 """
 
 
+@pytest.mark.long("the check of the CPU itself, in a process of its own")
 def test_the_check_of_the_cpu_is_skipped_with_the_variable_that_is_printed(python, monkeypatch):
     monkeypatch.delenv("TORCHINDUCTOR_VEC_ISA_OK", raising=False)
     before = python("-c", CHECKS)

@@ -11,6 +11,8 @@ import textwrap
 import pytest
 import torch
 
+from tests.tiers import quick
+
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 #: Two causes at the same calls, and `dynamic=False` of the user's own.
 TWO_CAUSES = """
@@ -354,6 +356,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.long("compiles a function for each of 12 entries in each run")
 @pytest.mark.parametrize(("count", "kinds"), [(3, []), (12, ["isolate"])])
 def test_entries_of_their_own_are_worth_a_change_where_torch_gives_up(fix, script, count, kinds):
     script(LAYERS.replace("COUNT", str(count)))
@@ -376,6 +379,7 @@ print(float(net(torch.ones(3)).sum()))
 """
 
 
+@pytest.mark.long("a search of several runs")
 def test_a_function_without_its_graph_break_is_a_part_of_its_callers_graph(fix, script):
     script(BREAKS_INSIDE)
     found = fix("--fast", "train.py")
@@ -399,7 +403,9 @@ print(float(resize(torch.ones(6, 8)).sum()))
 """
 
 
-@pytest.mark.parametrize("options", ["", ", fullgraph=True"], ids=["eagerly", "raises"])
+@pytest.mark.parametrize(
+    "options", quick(["", ", fullgraph=True"], [""], why="a whole search"), ids=["eagerly", "raises"]
+)
 def test_a_graph_break_at_which_torch_gave_up_is_removed(fix, script, options):
     """Before, there was nothing to fix: no graph break is between two graphs."""
     script(LOGS_IN_A_LOOP.replace('"eager"', f'"eager"{options}'))
@@ -411,15 +417,19 @@ def test_a_graph_break_at_which_torch_gave_up_is_removed(fix, script, options):
 
 @pytest.mark.parametrize(
     ("text", "kinds", "lines"),
-    [
-        (KEEPS, "code", KEPT),
-        (DEPTHS, "tensor", "        return x / self.depth_value\n"),
-        (PRINTS_INSIDE, "settings", "torch._dynamo.config.reorderable_logging_functions.add(print)\n"),
-        (PRINTS_A_SHAPE, "code,settings", "    print(f'doubled {tuple(y.shape)}')\n"),
-        (UNROLLED, "code", STEP),
-        (AUTOCAST, "code", OUTSIDE),
-        (AUTOCAST, "settings", "torch._inductor.config.unsafe_marked_cacheable_functions = {"),
-    ],
+    quick(
+        [
+            (KEEPS, "code", KEPT),
+            (DEPTHS, "tensor", "        return x / self.depth_value\n"),
+            (PRINTS_INSIDE, "settings", "torch._dynamo.config.reorderable_logging_functions.add(print)\n"),
+            (PRINTS_A_SHAPE, "code,settings", "    print(f'doubled {tuple(y.shape)}')\n"),
+            (UNROLLED, "code", STEP),
+            (AUTOCAST, "code", OUTSIDE),
+            (AUTOCAST, "settings", "torch._inductor.config.unsafe_marked_cacheable_functions = {"),
+        ],
+        [PRINTS_INSIDE],
+        why="a whole search",
+    ),
     ids=[
         "a statement and a branch",
         "a number of a module",
@@ -549,6 +559,7 @@ def test_step(n, k):
 """
 
 
+@pytest.mark.long("each run of the search starts pytest")
 def test_files_that_pytest_imports_are_changed(fix, script):
     script("ALL = ((4, 2), (6, 5), (7, 9), (9, 11))\n", "shapes.py")
     path = script(PYTEST, "test_step.py")
@@ -581,6 +592,7 @@ subprocess.run([sys.executable, "train.py"], check=True)
 """
 
 
+@pytest.mark.long("searches a program of five processes")
 def test_processes_that_the_program_spawns_are_changed(fix, script):
     path = script(SPAWN)
     found = fix("--fast", "--write", "train.py")
@@ -589,6 +601,7 @@ def test_processes_that_the_program_spawns_are_changed(fix, script):
     assert "dynamic=False" not in path.read_text()
 
 
+@pytest.mark.long("the program starts an interpreter in each run")
 def test_a_program_that_compiles_in_commands_of_its_own_cannot_be_tried(fix, script):
     script(LAUNCH, "launch.py")
     script(TWO_CAUSES)
@@ -621,6 +634,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long("searches a program of three processes")
 def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, forked_commands, script, tmp_path):
     path = script(RANKS)
     launcher = ("torchrun", "--standalone", "--nproc-per-node", "2")
@@ -642,6 +656,7 @@ def test_runs_end_where_an_expression_is_true(fix, script, tmp_path):
     assert {pids.count(pid) for pid in pids} == {2, 3} and found["notes"]
 
 
+@pytest.mark.long("searches the same program twice")
 def test_runs_side_by_side_find_the_same_change(fix, script):
     script(TWO_CAUSES)
     one, several = (fix("--fast", "--jobs", jobs, "train.py") for jobs in ("1", "3"))
@@ -651,6 +666,8 @@ def test_runs_side_by_side_find_the_same_change(fix, script):
 
 MANY_GUARDS = """
 import torch
+
+from tests.tiers import quick
 
 class Layer(torch.nn.Module):
     def __init__(self):
@@ -670,6 +687,7 @@ print(float(y.sum()))
 """
 
 
+@pytest.mark.long("a search of several runs")
 def test_cheaper_guards_are_proven_if_they_are_wanted(fix, script):
     script(MANY_GUARDS)
     found = fix("--guards", "train.py")

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from tests.loading import read_schema
+from tests.tiers import quick
 
 SCRIPT = """import subprocess, sys
 import torch
@@ -28,7 +29,11 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "arguments", "code"), COMMANDS, ids=[schema for schema, *_ in COMMANDS])
+@pytest.mark.parametrize(
+    ("schema", "arguments", "code"),
+    quick(COMMANDS, ["findings/1", "check/1"], why="several runs"),
+    ids=[schema for schema, *_ in COMMANDS],
+)
 def test_the_output_is_one_document(schema, arguments, code, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "compilediag", *arguments]

@@ -69,6 +69,7 @@ def read_to_the_end(manager, client):
     raise AssertionError(f"the last patch did not come; the kernel's exit code is {code}, it sent {kinds}")
 
 
+@pytest.mark.long("starts and ends a kernel that compiles")
 def test_what_is_sent_while_a_kernel_ends_is_whole(tmp_path):
     environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython"), "PYTHONPATH": str(ROOT)}
     with open(tmp_path / "stderr.txt", "wb") as errors:

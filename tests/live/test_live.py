@@ -109,6 +109,7 @@ def test_live_follows_two_ranks_to_the_end_of_the_job(job):
     assert patch["totals"]["compiles"] == before + 1 == 7
 
 
+@pytest.mark.long("a job of ranks; the other test has one too")
 def test_live_names_a_rank_that_was_killed_and_what_it_compiled(job):
     pid = int(re.search(r"\d+", job.wait_for(r"rank 1: process \d+ is recorded").partition("process")[2])[0])
     job.wait_for(r"rank 1: compiling late .*")

@@ -37,6 +37,7 @@ WORDS = (
 )
 
 
+@pytest.mark.long("a process for each word and length")
 def test_parsing_a_text_of_300_kb_is_linear(program_server):
     for word in WORDS:
         done = program_server.run("-c", LIMITED + PARSE, word)

@@ -519,6 +519,7 @@ for factor in (2, 3, 4):
 """
 
 
+@pytest.mark.long("a search whose processes import torch themselves")
 def test_a_setting_goes_to_the_cell_that_imports_torch(fresh_interpreters, run_cell):
     run_cell("%load_ext compilediag")
     run_cell("import torch")

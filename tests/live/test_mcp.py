@@ -145,6 +145,7 @@ def test_an_answer_has_a_limit(folder):
     assert max(len(cell) for _, cell in answer.rows) <= 300
 
 
+@pytest.mark.long("a whole search")
 def test_scripts_run_only_if_that_is_allowed(forked_commands, folder):
     (folder / "train.py").write_text(
         "import torch\nf = torch.compile(lambda x: x + 1, backend='eager', dynamic=False)\n"

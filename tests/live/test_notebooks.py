@@ -8,9 +8,11 @@ import nbformat
 import pytest
 
 from tests.loading import load_script
+from tests.tiers import quick
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+QUICK = [NOTEBOOKS / "02_autotune.ipynb", NOTEBOOKS / "03_cudagraphs.ipynb"]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PLOTLY = "application/vnd.plotly.v1+json"
 MAX_BYTES = 300_000
@@ -96,7 +98,7 @@ def get_figures(notebook):
     return [o["data"][PLOTLY] for o in get_outputs(notebook) if PLOTLY in o.get("data", {})]
 
 
-@pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", quick(ALL, QUICK, why="executes a whole notebook"), ids=lambda file: file.name)
 def test_no_cell_of_a_notebook_fails(executed, file):
     assert not [o for o in get_outputs(executed[file.name]) if o["output_type"] == "error"]
 

@@ -14,6 +14,7 @@ from torch._inductor import codecache
 import compilediag as cd
 from tests import inside
 from tests.live import programs
+from tests.tiers import quick
 
 #: The sources that watch some functions, methods, class methods and static methods; two watch one of the functions.
 WATCHING = ("compiles", "phases", "dynamic", "fx_graph_cache", "aot_autograd_cache", "code_caches")
@@ -74,7 +75,7 @@ def read_own(owner, name):
     return vars(owner)[name]
 
 
-@pytest.mark.parametrize(("read", "cycles"), [(read_own, CYCLES), (getattr, 50)])
+@pytest.mark.parametrize(("read", "cycles"), quick([(read_own, CYCLES), (getattr, 50)], [getattr], why="many cycles"))
 @pytest.mark.parametrize("order", ORDERS, ids=" then ".join)
 def test_wrappers_do_not_pile_up_in_whatever_order_tools_leave(order, read, cycles, monkeypatch):
     originals = [vars(owner)[name] for owner, name in PLACES]

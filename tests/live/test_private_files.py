@@ -154,6 +154,7 @@ def run_private(python, root, environment, code, *args):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long("an interpreter that writes each kind of file")
 def test_what_a_watch_its_exports_and_live_folders_create_is_private(python, spaces, tmp_path):
     root, environment = spaces
     log = tmp_path / "torch.log.gz"

@@ -152,6 +152,7 @@ def test_a_child_that_outlives_the_watch_loses_nothing(forked):
     assert (forked["counts"]["outlives"], forked["counts"]["outlives_the_watch"]) == (2, 2)
 
 
+@pytest.mark.long("a spawned process, which imports torch")
 def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(program_server, tmp_path):
     found = run_and_load(program_server, tmp_path / "spawn.py", SPAWN, str(tmp_path / "run.cdiag"))
     assert found["code"] == 0

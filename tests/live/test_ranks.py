@@ -68,6 +68,7 @@ def test_a_rank_with_cold_caches_is_named_and_one_that_fills_a_cache_is_not(run_
     assert cold.function and cold.evidence
 
 
+@pytest.mark.long("two ranks that compile with Inductor, three times")
 def test_a_warm_up_script_for_ranks_saves_the_artifacts_of_each_and_ends_them_together(
     run_two_ranks, program_server, forked_commands, tmp_path
 ):

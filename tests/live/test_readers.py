@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long("six seconds of compiling in four threads")
 def test_readers_of_everything_beside_four_compiling_threads_meet_no_error(python):
     """`python -m benchmarks.readers` does the same for ten minutes."""
     done = python("-m", "benchmarks.readers", "--minutes", "0.1", cwd=ROOT)

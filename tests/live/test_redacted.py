@@ -14,6 +14,7 @@ import compilediag as cd
 from compilediag.events import BY_TABLE
 from tests.inside import main, read_page
 from tests.live.secret_program import SECRETS, find_leaks, run_program
+from tests.tiers import quick
 from tests.unit.session_builder import page_of
 
 #: Kind of recording -> secrets that it does not have: they are in the program's source or in its process only.
@@ -32,7 +33,9 @@ def record(tmp_path_factory):
     return functools.cache(lambda detail: run_program(tmp_path_factory.mktemp("recorded"), detail))
 
 
-@pytest.fixture(scope="module", params=["full", "lean", "log"])
+@pytest.fixture(
+    scope="module", params=quick(["full", "lean", "log"], ["full", "log"], why="the whole program once more")
+)
 def recorded(request, record):
     """(kind of recording, session, redacted report of `compilediag run` or None)"""
     session, logs, report = record("lean" if request.param == "lean" else "full")

@@ -32,6 +32,7 @@ def worker():
     worker.stop()
 
 
+@pytest.mark.long("runs a script for each recompile of many programs")
 def test_the_same_guard_fails(worker, tmp_path):
     programs = [program for program in load_programs() if program.worker == WORKER and is_chosen(program.name)]
     counts, wrong = Counter(), []

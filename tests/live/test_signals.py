@@ -18,6 +18,7 @@ from tests.live.interruptions import (
     raise_in_trace_function,
     time_out,
 )
+from tests.tiers import quick
 
 STRIKES = [time_out, functools.partial(time_out, handle_timeout_without_arguments), raise_in_trace_function]
 #: torch logs whatever is raised while it records its metrics, and continues; without a watch too.
@@ -80,13 +81,13 @@ def strike_at_each(detail, strike, stride):
     return {file.removeprefix(PACKAGE) for file, _, _ in places}
 
 
-@pytest.mark.parametrize("detail", ["lean", "full"])
+@pytest.mark.parametrize("detail", quick(["lean", "full"], ["full"], why="the same lines and more are in full"))
 def test_a_timeout_at_lines_of_the_hooks_reaches_the_program(detail):
     assert len(strike_at_each(detail, time_out, STRIDE)) > 5
 
 
 @pytest.mark.long("interrupts 3,500 lines of hooks, which takes minutes")
 @pytest.mark.parametrize("strike", STRIKES, ids=["handler", "handler without arguments", "trace function"])
-@pytest.mark.parametrize("detail", ["lean", "full"])
+@pytest.mark.parametrize("detail", quick(["lean", "full"], ["full"], why="the same lines and more are in full"))
 def test_a_timeout_at_any_line_of_the_hooks_reaches_the_program(detail, strike):
     strike_at_each(detail, strike, 1)

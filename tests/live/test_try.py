@@ -144,6 +144,7 @@ def try_plan(tmp_path, program_server):
     return run
 
 
+@pytest.mark.long("interpreters that import torch themselves")
 def test_edits_are_made_in_the_process_and_lines_stay(try_plan, script, fresh_interpreters):
     """The script and a module that it imports are edited."""
     model = script(EDITED, "model.py")
@@ -302,6 +303,7 @@ def test_an_exception_of_torch_that_the_plan_removes(try_plan, script):
     assert trial.outcome.exit_codes == (1, 0) and trial.outcome.same_output is None
 
 
+@pytest.mark.long("a process in each way of starting one, in each run")
 def test_a_script_with_processes_of_its_own_and_much_output(run_try, script):
     main = textwrap.indent(two_causes(), "    ")
     path = script(f"""

@@ -83,6 +83,7 @@ def first(record):
     return record("first.cdiag", "--custom", cache="shared")
 
 
+@pytest.mark.long("compiles with Inductor in a second process")
 def test_the_next_process_pays_what_the_first_one_predicts(record, first):
     second = record("second.cdiag", "--custom", cache="shared")
     predicted, paid = find_repeated_time(first.data), find_repeated_time(second.data)
@@ -146,6 +147,7 @@ with torch.no_grad():
 """
 
 
+@pytest.mark.long("a server in four processes")
 def test_where_torch_also_keeps_what_dynamo_traced_the_next_process_compiles_nothing(program_server, folder):
     (folder / "server.py").write_text(SERVER)
     watch = ("-m", "compilediag", "run", "--quiet", "--warmup-steps", "3", "--save")

@@ -8,6 +8,7 @@ import compilediag as cd
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes import cause as causes
 from compilediag.events import KINDS, CacheLookup, Compile, GuardFailure, Recompile, RowList, StackFrame
+from tests.tiers import quick
 
 from .session_builder import SECOND, put, recording
 
@@ -61,7 +62,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", quick(SHAPES, ["ten functions"], why="thousands of recompiles"))
 @pytest.mark.parametrize("work", ["findings", "plan"])
 def test_twice_the_recompiles_are_twice_the_work(session_of, shape, work):
     few, many = (session_of(*make_events(n, **{name: of(n) for name, of in SHAPES[shape].items()})) for n in (400, 800))

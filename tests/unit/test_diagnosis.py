@@ -501,6 +501,7 @@ def many_recompiles():
     return rows
 
 
+@pytest.mark.long("2,000 recompiles")
 def test_2000_recompiles_of_200_functions_are_all_counted():
     found = diagnose(tables(*many_recompiles()))
     assert sum(f.count for f in found) == 2000

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from compilediag import Session, events
+from tests.tiers import quick
 from tests.unit.session_builder import read_documented
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +24,11 @@ GENERATED = {
     },
 }
 
+#: Pages whose programs take long.
+RUN_LONG = {f"docs/{page}.md" for page in ("agents", "fix", "jobs", "logs", "plan", "scale", "try")}
 
-@pytest.mark.parametrize("page", GENERATED)
+
+@pytest.mark.parametrize("page", quick(GENERATED, [*GENERATED.keys() - RUN_LONG], why="runs the programs of a page"))
 def test_a_page_is_what_its_generator_writes(python, page):
     generator, *arguments = GENERATED[page]
     done = python(DOCS / generator, *arguments, cwd=ROOT)

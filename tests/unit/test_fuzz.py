@@ -14,6 +14,7 @@ def originals(tmp_path_factory):
     return Originals(tmp_path_factory.mktemp("originals"))
 
 
+@pytest.mark.long("every command; the other tests have spoilt sessions")
 def test_every_command_ends_well_with_an_honest_session(originals, tmp_path):
     commands = list_commands(originals.base, originals.base, tmp_path)
     assert {command[0]: problems for command in commands if (problems := find_problems(command))} == {}

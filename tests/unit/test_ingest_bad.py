@@ -66,6 +66,7 @@ def ingest_all(folder, logs):
     return session, session.sources.set_index("name").loc["logs"]
 
 
+@pytest.mark.long("reads thousands of spoilt logs")
 @pytest.mark.slow
 def test_mutated_logs_are_read_as_far_as_they_can_be(tmp_path):
     random_ = random.Random(20)

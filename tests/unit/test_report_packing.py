@@ -6,6 +6,8 @@ import json
 import zlib
 from dataclasses import replace
 
+import pytest
+
 from compilediag.events import Artifact, Compile, GuardFailure, Phase, Recompile
 from compilediag.views.report import DETAILS, TEXT_BUDGET, fit_patch, pack_patch
 from tests.browser.many_events import many_events
@@ -113,6 +115,7 @@ def test_a_column_is_stored_as_its_cells_allow():
     assert unpack_rows(packed) == {"t": rows}
 
 
+@pytest.mark.long("20,000 compiles")
 def test_a_report_of_twenty_thousand_compiles_is_small_and_complete(tmp_path):
     session, recorder, _ = recording(tmp_path)
     events = many_events(5 * COMPILES, SECOND)

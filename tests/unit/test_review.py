@@ -219,6 +219,7 @@ def test_the_action_expands_nothing(workspace, tmp_path):
     assert done.stdout.rstrip().endswith("--max-recompiles 9 $(touch ran) `touch ran` $HOME ; touch ran")
 
 
+@pytest.mark.long("runs the commands of a workflow")
 @pytest.mark.slow
 def test_the_workflow_of_the_documentation_runs(workspace, tmp_path):
     """Its own steps, without those that install; the script is one that compiles nothing, so the check fails."""

@@ -220,6 +220,7 @@ def test_pages_of_zeros_in_the_middle_cost_only_the_events_in_them(tmp_path, who
         assert sum(found.values()) > 1500, (begin, found)
 
 
+@pytest.mark.long("reads 25 spoilt sessions in every table")
 @pytest.mark.slow
 def test_garbage_anywhere_is_legible_or_refused_but_never_a_traceback_of_ours(tmp_path, whole):
     path = tmp_path / "damaged.cdiag"

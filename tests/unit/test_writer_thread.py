@@ -85,6 +85,7 @@ def write(recorder, name):
     recorder.flush(statuses=True)
 
 
+@pytest.mark.long("fails at each of 100 lines in turn")
 @pytest.mark.slow
 def test_an_exception_at_any_line_of_the_thread_costs_at_most_one_batch(injected):
     injection, session, recorder = injected
