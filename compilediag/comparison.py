@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .decode.cache_keys import KEY, LOGGED, read_keys
-from .diagnosis.baseline import Baseline, accept, format_baseline, parse_baseline
 from .diagnosis.cold_start import ColdCause, ColdStart, Start, compare_starts
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .diagnosis.evidence import get_place
+from .diagnosis.gate import Baseline, accept, format_baseline, parse_baseline
 from .document import Block, Code, Items, Para, Section, shorten_items, to_html, to_text
 from .errors import WrongInput
 from .events import Artifact, Compile, RowList

@@ -1,6 +1,6 @@
 """What the program's own console shows of a recording: a line while something compiles, a warning after the warm-up.
 
-Both are listeners (`recording/listeners.py`) and run in the writer's thread.
+Both are listeners (`recording/recorder.py`) and run in the writer's thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .document import escape_unprintable
 from .events import NS_PER_S, Compile, Event, Recompile
 from .formatting import format_function, format_line, format_seconds
-from .recording.listeners import Turn
+from .recording.recorder import Turn
 from .system import clock, own_log
 from .system.interrupts import ignore
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
-from .storage.data import SessionData
+from .storage.data import SessionData, TableProperties
 from .storage.session_files import (
     close_all,
     delete_old,
@@ -28,7 +28,6 @@ from .storage.session_files import (
     remove_temporary,
     unmark_kept,
 )
-from .storage.table_properties import TableProperties
 from .system.files import make_absolute
 
 if TYPE_CHECKING:

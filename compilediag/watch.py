@@ -24,7 +24,7 @@ from .recording.active_recording import (
     find_current,
     notice,
 )
-from .recording.listeners import Turn, listen
+from .recording.recorder import Turn, listen
 from .session import Session
 
 __all__ = ["DETAILS", "Turn", "current", "listen", "notice", "start", "step", "stop", "stop_all", "watch"]

@@ -18,7 +18,7 @@ from compilediag.diagnosis.cold_start import ColdCause
 from compilediag.diagnosis.plan.plan import Plan, PlanStep
 from compilediag.diagnosis.rank_comparison import Ranks
 from compilediag.integrations.training_watch import LightningHooks, TransformersHooks, read_metrics
-from compilediag.storage.table_properties import TableProperties
+from compilediag.storage.data import TableProperties
 
 INTRODUCTION = """# Python API
 

@@ -139,7 +139,7 @@ def list_commands() -> list[Any]:
 
 def make_record(session: Any) -> dict[str, str]:
     """What a saved notebook keeps of a session, by its type."""
-    from compilediag.views.record import make_dashboard_texts
+    from compilediag.views.widget import make_dashboard_texts
 
     return make_dashboard_texts(session.data).make_record("record")
 

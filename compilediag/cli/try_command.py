@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
     from compilediag.diagnosis.plan.plan import Outcome
     from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
-    from compilediag.trials.interpreter_trial import InterpreterTrial
     from compilediag.trials.script_trial import ScriptTrial
     from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
+
+    from ..trials.script_trial import InterpreterTrial
 
 PROCESS = ("-m", "compilediag.cli.try_process")
 
@@ -239,7 +240,7 @@ SHOWN = 20
 
 def _compare_interpreters(args: argparse.Namespace, folder: Path) -> int:
     """Run the job with both interpreters and print the comparison; 1 if something is worse with the second one."""
-    from compilediag.trials.interpreter_trial import find_interpreter, make_variables, try_interpreters
+    from ..trials.script_trial import find_interpreter, make_variables, try_interpreters
 
     variables = make_variables(folder)
     first, second = (find_interpreter(path, variables) for path in [sys.executable, *args.python][-2:])

@@ -156,7 +156,7 @@ def _make(event: Event, kind: str, seconds: float | None, change: str | None, **
 class IncidentFinder:
     """Finds the incidents that stand on their own in the events of a running program, as they come.
 
-    For listeners (`recording/listeners.py`), such as metrics and warnings. Causes are known later, from a session.
+    For listeners (`recording/recorder.py`), such as metrics and warnings. Causes are known later, from a session.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ are derived from the declaration. Missing is None (NA in a DataFrame), never 0 o
 those of its process.
 
 To add a table: declare its events here, add the class to `KINDS`, increase `SCHEMA_VERSION`, and add a property to
-`TableProperties` in `storage/table_properties.py`. Nothing else names tables one by one.
+`TableProperties` in `storage/data.py`. Nothing else names tables one by one.
 """
 
 from __future__ import annotations

@@ -45,8 +45,16 @@ from ..views.summary import IN_NOTEBOOK, format_headline, format_status, format_
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import DETAILS, current, notice, start, stop, stop_all
 from .cell_source import FIRST_LINE, FIX, TRIALS, TRY, is_statement, is_trial, show_magic_in_tracebacks
-from .cell_trial import CellCode, TrialOptions, collect_cells, describe_gpu_memory, find_number, fix_cells, try_cells
-from .fix_button import FixButton
+from .cell_trial import (
+    CellCode,
+    FixButton,
+    TrialOptions,
+    collect_cells,
+    describe_gpu_memory,
+    find_number,
+    fix_cells,
+    try_cells,
+)
 
 #: Subcommand of the line magic -> what it does.
 ACTIONS = {

@@ -28,7 +28,7 @@ from ..decode.records.trace_log import (
     separate_torn,
 )
 from ..errors import CompilediagError
-from ..storage.texts import deflate, make_valid
+from ..storage.rows import deflate, make_valid
 from .log_files import LogStream
 from .workers import start_workers
 

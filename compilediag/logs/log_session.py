@@ -17,9 +17,8 @@ from ..decode.records.trace_log import Record, Unread, compute_md5, read_records
 from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
 from ..storage.data import find_last_id
-from ..storage.rows import Owner, own_fields
+from ..storage.rows import Owner, deflate, make_valid, own_fields
 from ..storage.store import Store
-from ..storage.texts import deflate, make_valid
 from .log_decoder import LogDecoder, ReadTally
 from .log_files import LogFile, LogStream, ProgressBar, open_log
 from .log_parts import read_in_parts

@@ -45,8 +45,7 @@ from ..system.interrupts import finish, ignore, pass_on
 from ..system.program import META_KEY as PROGRAM
 from ..system.program import describe_program, identify_process, list_library_folders, program_name
 from ..version import __version__
-from .listeners import Listener
-from .recorder import Recorder, WriterStatus
+from .recorder import Listener, Recorder, WriterStatus
 
 # The file to record to: which one a path names, and whether another process records to it already. A path at which no
 # session can be (no such folder, a file that is no session, no permission) is an error. A disk that fails is none: the

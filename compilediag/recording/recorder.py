@@ -6,11 +6,20 @@ After a fork the child continues in the same file, with a connection and a threa
 
 All writing happens in that thread, also what another thread waits for: whatever is raised there is ours, so it is
 counted and the recording goes on; what is raised in a thread that waits is the user's, and leaves it.
+
+Listeners in this process get what is recorded: metrics, warnings, a line in the console. They read no file.
+
+    stop = listen(count)  # `count(turn)` is called in the writer's thread, four times a second, with a `Turn`
+
+A listener gets everything that is recorded after it was added, also by recordings that begin later. What it raises is
+counted at the writer (`sources`), and never reaches the program. `diagnosis.incidents.IncidentFinder` finds the
+incidents in what a listener gets.
 """
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -18,22 +27,52 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..events import Artifact, Event, SourceStatus, WarmupEnd
-from ..sources.compile_context import CompileContext
+from ..sources.compile_context import MAX_WAITING, CompileContext, Counter, Feed, Made, Noting, Running, SessionFacts
 from ..sources.hooks.own_errors import describe_error
-from ..sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Running, SessionFacts
+from ..storage.rows import TextQuota, clean
 from ..storage.session_writer import Batch, SessionWriter, Unwritten, mark_lost
 from ..storage.store import States
-from ..storage.texts import TextQuota, clean
 from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
 from ..system.source_files import CellNames
-from . import listeners
-from .listeners import Listener, Turn
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What is new since the last turn: events, each once and in order, and what compiles now.
+
+    `running` has one dict per thread, as `Session.progress` has them. `warmup` is the end of the warm-up; None before.
+    An event has no rank and no pid: they are those of this process; `rank` is None without a distributed job.
+    """
+
+    events: Sequence[Event]
+    running: Sequence[Mapping[str, Any]]
+    warmup: WarmupEnd | None
+    rank: int | None = None
+
+
+Listener = Callable[[Turn], object]
+
+#: As all state of a module, it outlives `importlib.reload`.
+registered: list[Listener] = globals().get("registered", [])
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Call `listener` at every turn of any recording of this process, until what this returns is called."""
+    registered.append(listener)
+
+    def stop() -> None:
+        with contextlib.suppress(ValueError):
+            registered.remove(listener)
+
+    return stop
+
 
 #: Seconds until the next batch: the longer time after a batch that wrote something, unless a listener waits for news.
 #: A batch takes some ms, of which most do not depend on the number of events. `flush` asks for one at once.
@@ -388,7 +427,7 @@ class Recorder:
             self._quota.give_back(texts)
 
     def _list_listeners(self) -> list[Listener]:
-        return [*self.listeners, *listeners.registered]
+        return [*self.listeners, *registered]
 
     def _tell_listeners(self, events: list[Event], running: States) -> None:
         if told := self._list_listeners():

@@ -17,8 +17,8 @@ from collections.abc import Collection
 
 from ..errors import CompilediagError
 from ..system.interrupts import ignore, pass_on
+from .compile_context import EventSink
 from .hooks import late_imports, own_errors, patches
-from .hooks.sink import EventSink
 from .hooks.source import Source
 from .hooks.torch_names import NothingToWatch, Unavailable
 
@@ -109,10 +109,9 @@ def _source_classes() -> list[type[Source]]:
     from .caches.graph_caches import AOTAutogradCache, FxGraphCache, RemoteCache, TritonBundle
     from .caches.key_history import CacheKeys
     from .cudagraphs.trees import CudaGraphs, CudaGraphSkips, Replays, UserCaptures
-    from .dynamo.calls import CompiledCalls
+    from .dynamo.calls import CompiledCalls, GuardChecks
     from .dynamo.compiles import Compiles, DynamicDecisions, GraphBreaks, Phases
     from .dynamo.dynamo_cache import DynamoCache, Profiles
-    from .dynamo.guard_checks import GuardChecks
     from .dynamo.recompiles import Recompiles
     from .dynamo.refused_calls import Refusals
     from .dynamo.structured_trace import StructuredTrace

@@ -36,9 +36,8 @@ from .accepted import (
     read_schema,
     read_state,
 )
-from .rows import Owner, get_owner, insert_events, insert_rows, list_columns
+from .rows import Owner, deflate, get_owner, insert_events, insert_rows, list_columns
 from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove
-from .texts import deflate
 
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"

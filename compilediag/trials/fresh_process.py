@@ -27,7 +27,7 @@ _POLL_S = 0.5
 _STDIN_PART = 1 << 16
 #: Seconds that a launcher has to end the processes of its ranks.
 _LAUNCHER_S = 30.0
-#: What the outer calls into compiled code returned, in the folder of a run; see `observed_calls.py`.
+#: What the outer calls into compiled code returned, in the folder of a run; see `trial_process.py`.
 CALLS_FILE = "calls.json"
 #: The name of the function that observes what is not compiled any more, for the changed copy of a program.
 OBSERVE = "__compilediag_observe__"

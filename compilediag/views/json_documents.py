@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..diagnosis.baseline import AcceptedCause
 from ..diagnosis.cold_start import ColdCause
 from ..diagnosis.diff import Change
-from ..diagnosis.gate import Broken
+from ..diagnosis.gate import AcceptedCause, Broken
 from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rank_comparison import ColdRank, Divergence, RankRow
 from ..diagnosis.rules.caches import LoadedArtifacts

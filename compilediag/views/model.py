@@ -28,9 +28,8 @@ from ..diagnosis.rank_comparison import GraphRow, RankGroup, RankRow, Ranks, lis
 from ..diagnosis.registry import find_torch_page, load_examples
 from ..events import Artifact, Compile, GuardFailure, Recompile, Rows, VllmCompile, VllmConfig
 from ..formatting import format_function, format_line
-from ..storage.data import SessionData
-from ..storage.table_properties import TableProperties
-from ..storage.texts import deflate, inflate, unpack_start
+from ..storage.data import SessionData, TableProperties
+from ..storage.rows import deflate, inflate, unpack_start
 from ..system import plugins
 from ..system.program import describe_command, describe_try
 from .explorer import ExplorerDocuments, SourceLines

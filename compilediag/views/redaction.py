@@ -25,9 +25,8 @@ from ..diagnosis.rules.costs import find_compile_costs
 from ..events import BY_TABLE, KINDS, Event, Rows, UserData, columns
 from ..formatting import format_amount, format_seconds
 from ..json_document import read_plain
-from ..storage.data import SessionData
+from ..storage.data import SessionData, TableProperties
 from ..storage.store import Store
-from ..storage.table_properties import TableProperties
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from typing import Any, cast
 from ..diagnosis.diff import Change
 from ..diagnosis.evidence import map_compile_keys
 from ..storage.data import SessionData
-from ..storage.texts import inflate
+from ..storage.rows import inflate
 from ..system.files import HTML_PAGE, check_output, make_absolute, write_file
 from . import esm
 from .model import ViewModel, dumps

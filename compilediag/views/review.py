@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..diagnosis import Finding, diagnose
-from ..diagnosis.baseline import Baseline, group_causes
-from ..diagnosis.gate import Broken
+from ..diagnosis.gate import Baseline, Broken, group_causes
 from ..diagnosis.registry import find_rule, find_torch_page
 from ..document import Items, Para, Section, fit, to_markdown
 from ..events import Rows

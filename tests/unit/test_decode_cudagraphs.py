@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.records.cudagraph_messages import (
+from compilediag.decode.records.torch_messages import (
     describe_demotion,
     is_overwritten,
     parse_limit,

@@ -14,10 +14,10 @@ from compilediag.decode.call_stacks import find_code, find_user_line
 from compilediag.decode.guards.path import Path, format_expression
 from compilediag.decode.records.autotune_choices import extract_reason, parse_inputs, parse_parameters
 from compilediag.decode.records.compilation_metrics import make_compile, normalize_metrics
-from compilediag.decode.records.cudagraph_messages import (
+from compilediag.decode.records.torch_messages import (
     parse_limit, parse_mismatch, parse_overwritten, parse_size_limit, parse_skip,
 )
-from compilediag.decode.records.graph_break_text import parse_graph_break, parse_logged_break
+from compilediag.decode.records.torch_messages import parse_graph_break, parse_logged_break
 from compilediag.diagnosis.rules.graph_breaks import _LOGGER
 
 PIECES = [

@@ -35,7 +35,7 @@ for kind in (Probe, Mark):
     events._COLUMNS[kind.table] = events._read_columns(kind)
 
 from compilediag.diagnosis.rules import coverage
-from compilediag.storage.table_properties import TableProperties
+from compilediag.storage.data import TableProperties
 from compilediag import Session
 from tests.inside import ViewModel
 from tests.unit.session_builder import saved

@@ -38,7 +38,6 @@ from .compilation_metrics import (
     clean_compile_id,
     make_dynamic_decision,
 )
-from .graph_break_text import parse_graph_break, parse_logged_break
 from .record_kinds import (
     ANNOUNCED,
     KNOWN,
@@ -53,6 +52,7 @@ from .record_kinds import (
 )
 from .shape_records import KINDS as SHAPE_KINDS
 from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
+from .torch_messages import parse_graph_break, parse_logged_break
 from .trace_log import FileNames, Record, compute_md5
 from .vllm_records import VllmRecords
 

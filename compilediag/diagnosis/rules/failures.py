@@ -10,7 +10,7 @@ from typing import Any
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import format_expression, format_source
-from ...decode.records.graph_break_text import BREAK_ID
+from ...decode.records.torch_messages import BREAK_ID
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import (
     format_amount,

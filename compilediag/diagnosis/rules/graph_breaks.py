@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...decode.records.graph_break_text import parse_graph_break
+from ...decode.records.torch_messages import parse_graph_break
 from ...document import BREAK_PAGE
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import (

@@ -26,10 +26,9 @@ from ...decode.records.autotune_choices import (
 from ...events import AutotuneChoice
 from ...system import clock
 from ...system.interrupts import pass_on
-from ..compile_context import OwnerColumns
+from ..compile_context import EventSink, Made, OwnerColumns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink, Made
 from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules

@@ -26,10 +26,9 @@ from ...events import AutotuneChoice, KernelCompile
 from ...formatting import format_op
 from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
-from ..compile_context import OwnerColumns
+from ..compile_context import EventSink, OwnerColumns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink
 from ..hooks.source import CacheSource, Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, require_modules, require_triton

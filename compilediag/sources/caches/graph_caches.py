@@ -37,10 +37,10 @@ from ...decode.records.cache_records import (
 )
 from ...events import Artifact, CacheLookup
 from ...system import clock
+from ..compile_context import EventSink, Made
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink, Made
 from ..hooks.source import CacheSource, Callback, Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import HookPoint, TorchName, call_argument, require_triton

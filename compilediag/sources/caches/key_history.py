@@ -29,14 +29,13 @@ from ...decode.cache_keys import CacheKey, Components, KeyHistory, KeyOwner, rea
 from ...errors import CompilediagError
 from ...events import SourceStatus
 from ...formatting import format_line
-from ...storage.texts import unpack
+from ...storage.rows import unpack
 from ...system import clock, own_log
 from ...system.files import HISTORY, find_user_folder, is_history_off, make_absolute
 from ...system.interrupts import ignore, pass_on
 from ...system.program import program_name
-from ..compile_context import CompileContext
+from ..compile_context import CompileContext, EventSink
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink
 from ..hooks.source import Source, hook
 from ..hooks.torch_names import call_argument
 from . import torch_api

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...decode.records.cudagraph_messages import (
+from ...decode.records.torch_messages import (
     describe_demotion,
     find_user_columns,
     is_overwritten,
@@ -29,12 +29,11 @@ from ...decode.records.cudagraph_messages import (
 )
 from ...events import CudaGraphAction
 from ...system import clock
-from ..compile_context import CompileContext
+from ..compile_context import CompileContext, EventSink, Made
 from ..dynamo.stack_frames import find_user_line
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink, Made
 from ..hooks.source import Callback, CountingSource, Source, hook, hook_before
 from ..hooks.threads import PerThread
 from . import torch_api

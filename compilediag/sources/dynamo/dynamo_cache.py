@@ -13,9 +13,8 @@ from typing import Any
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...system import clock
-from ..compile_context import OwnerColumns, code_columns
+from ..compile_context import Made, OwnerColumns, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import Made
 from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument

@@ -28,13 +28,12 @@ from ...decode.guards.failed_guards import (
 from ...decode.guards.guard_text import TensorCheck, parse_guard
 from ...decode.guards.path import NotConstant, parse_expression, read_constant, scan_source
 from ...system import clock
-from ..compile_context import CompileKeys
+from ..compile_context import CompileKeys, EventSink, Made
 from ..guards.guard_scope import GuardScope, count_mismatches, read_properties
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..guards.guard_walk import ReasonForm, complete
 from ..guards.torch_api import FOR_GUARDS, without_torch_function
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source, hook
 from ..hooks.threads import is_torch_file
 from ..hooks.torch_names import call_argument

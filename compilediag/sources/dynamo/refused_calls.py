@@ -22,9 +22,9 @@ from ...errors import CompiledAfterWarmup
 from ...events import GuardFailure, Recompile, RefusedCall
 from ...formatting import format_first_line, format_function, format_line
 from ...system import clock
+from ..compile_context import EventSink, Made
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink, Made
 from ..hooks.source import CountingSource, hook
 from ..hooks.threads import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, Unavailable, is_frame_of

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from ...decode.call_stacks import CallStacks, Frame, is_torch_file
 from ...formatting import parse_resumed
 from ...system.interrupts import pass_on
-from ..hooks.sink import Made
+from ..compile_context import Made
 from ..hooks.threads import caller_frames
 
 T = TypeVar("T")

@@ -31,8 +31,8 @@ from ...decode.records.vllm_records import VllmRecords
 from ...events import Artifact
 from ...system import clock
 from ...system.interrupts import pass_on
+from ..compile_context import EventSink, Made
 from ..guards.torch_api import source_name
-from ..hooks.sink import EventSink, Made
 from ..hooks.source import Callback, Source
 from . import torch_api
 from .stack_frames import Places, frames_outside, read_logged_frames

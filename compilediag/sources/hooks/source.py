@@ -14,12 +14,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from ...events import CacheLookup, Event, SourceStatus
 from ...system import clock
 from ...system.interrupts import find_interrupt, pass_on
-from ..compile_context import FunctionColumns, OwnerColumns
+from ..compile_context import EventSink, FunctionColumns, Made, OwnerColumns
 from . import own_errors
 from .late_imports import WhenImported
 from .own_errors import error_columns
 from .patches import Args, Before, Kwargs, Observer, Patch
-from .sink import EventSink, Made
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
 #: After so many errors of its own a source switches itself off.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import compilediag as cd
-from compilediag.decode.records.cudagraph_messages import parse_skip
+from compilediag.decode.records.torch_messages import parse_skip
 
 from .assertion import Observed, in_parity
 
