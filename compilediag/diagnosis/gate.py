@@ -317,6 +317,8 @@ _CHECKS: tuple[Callable[[Rows, Limits], Iterable[Broken]], ...] = (
 )
 
 
+# Accepted causes
+
 FORMAT = "compilediag.baseline/1"
 _HEAD = f"""\
 # Causes that `compilediag check --baseline` accepts. With --update it writes this file again: reasons stay, causes that

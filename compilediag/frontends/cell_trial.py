@@ -32,6 +32,9 @@ from .cell_source import FIRST_LINE, TRIALS, is_left_out, is_trial, name_cell, w
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from ..views.page_types import PageSearch
+    from ..views.widget import DashboardWidget
+
 _PROCESS = ("-m", "compilediag.frontends.cell_process")
 #: Runs without the plan, and with it.
 _RUNS = 2
@@ -222,11 +225,7 @@ def _name_cells(numbers: Collection[int]) -> str:
     return format_names([name_cell(number) for number in sorted(numbers)])
 
 
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from ..views.page_types import PageSearch
-    from ..views.widget import DashboardWidget
+# The button
 
 _TYPE = "fix"
 #: Seconds that a kernel which ends waits for the processes of a search to be ended.

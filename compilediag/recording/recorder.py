@@ -42,6 +42,8 @@ from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
 from ..system.source_files import CellNames
 
+# Listeners
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -73,6 +75,8 @@ def listen(listener: Listener) -> Callable[[], None]:
 
     return stop
 
+
+# The recorder
 
 #: Seconds until the next batch: the longer time after a batch that wrote something, unless a listener waits for news.
 #: A batch takes some ms, of which most do not depend on the number of events. `flush` asks for one at once.

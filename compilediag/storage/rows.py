@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from ..decode.bounded_text import MAX_JSON, MAX_TEXT, bound_items, bound_text
 from ..events import KINDS, Event
 
+# Texts of artifacts
+
 #: Texts up to this number of bytes are stored uncompressed.
 SHORT = 5 * 1024
 #: Longer texts are not unpacked: a log's record has at most 64 MB.

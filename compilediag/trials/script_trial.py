@@ -202,6 +202,8 @@ def find_broken_claim(plan: Plan, before: int, after: int) -> str | None:
     return None
 
 
+# Two interpreters
+
 #: The folder of our package.
 _PACKAGE = Path(__file__).parents[1]
 #: What an interpreter is asked before it runs the program. Each part that fails is a line of its own.

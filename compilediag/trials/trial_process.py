@@ -48,6 +48,8 @@ from . import torch_api
 from .fork_server import serve
 from .fresh_process import CALLS_FILE, FIRST_CHILD, OBSERVE
 
+# What the calls returned
+
 #: Calls whose digest is kept, and tensors of each.
 _MAX_CALLS, _MAX_TENSORS = 20_000, 64
 #: A run that has taken so many seconds may end once nothing was compiled for so many calls.
@@ -233,6 +235,9 @@ _OF_LIBRARIES = ("TORCHINDUCTOR_", "TRITON_", "KMP_", "PYTORCH_NVML", "CUDA_MODU
 _JOB = "COMPILEDIAG_TRIAL_JOB"
 
 Files = dict[str, EditedSource]
+
+
+# The run
 
 
 class RunResult:

@@ -64,6 +64,8 @@ from .summary import (
 UTF_8 = "utf-8"
 #: Items of each list at most, and characters of a block of code.
 MAX_ITEMS, MAX_CHARS = 20, 4_000
+# The record
+
 _WATCHING = "compilediag: a watch is running"
 _REPLACED = (
     "The live page needs a notebook that can show Jupyter widgets. When the watch stops, this text is replaced by what "
@@ -291,6 +293,8 @@ except ModuleNotFoundError as error:
     raise CompilediagError("the dashboard needs anywidget: pip install anywidget") from None
 
 
+# Exports
+
 #: Format that a page asks for -> the end of the name of what is written; "" for a folder.
 ENDINGS = {"html": ".html", "cdiag": ".cdiag", "markdown": ".md", "csv": "", "parquet": "", "perfetto": ".json"}
 
@@ -332,6 +336,8 @@ def _choose_path(title: str, format: str) -> Path:
 #: What else a page can ask for: the type of its message -> what answers it. The magics add to it, because a view runs
 #: no program.
 ANSWERS: dict[str, Callable[[DashboardWidget, Mapping[str, Any]], dict[str, Any]]] = {}
+
+# The live widget
 
 #: Hosts show this type before any other, and an error if the widget is gone.
 _VIEW = "application/vnd.jupyter.widget-view+json"

@@ -308,6 +308,8 @@ class CompiledCalls(CountingSource):
             tally.clear()
 
 
+# What a check of guards costs
+
 #: Checks of a round, and rounds: the fastest one counts, because others share the cores.
 CHECKS, ROUNDS = 20, 5
 
