@@ -137,6 +137,7 @@ def test_a_process_that_compiles_after_the_recording_leaves_the_session_as_it_is
     assert len(cd.load(tmp_path / "run.cdiag").compiles) == 0
 
 
+@pytest.mark.long("two runs of a launcher, whose ranks import torch")
 def test_the_ranks_of_a_launcher_are_in_the_session(program_server, tmp_path):
     (tmp_path / "rank.py").write_text(
         "import os, torch\n"

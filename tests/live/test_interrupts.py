@@ -9,6 +9,7 @@ import torch
 import compilediag as cd
 from tests.live import programs
 from tests.live.interruptions import ANY, EACH, MIDDLE, OWN, PACKAGE, World, find_places, interrupt, press_key, time_out
+from tests.tiers import quick
 
 #: The modules that begin and end a watch; what they call is interrupted by the tests of `start` and `stop`.
 AROUND = tuple(f"{PACKAGE}/{name}.py" for name in ("watch", "recording/active_recording", "system/interrupts"))
@@ -88,7 +89,11 @@ COMPLETE = pytest.mark.long("interrupts 1,200 beginnings and ends of a watch")
 
 
 @pytest.mark.parametrize(
-    ("strike", "stride"), [*QUICK, *(pytest.param(strike, 1, marks=COMPLETE) for strike, _ in QUICK)]
+    ("strike", "stride"),
+    [
+        *quick(QUICK, [time_out], why="a key at every second line"),
+        *(pytest.param(strike, 1, marks=COMPLETE) for strike, _ in QUICK),
+    ],
 )
 def test_an_interrupt_at_any_line_of_start_and_stop_leaves_nothing_behind(folder, strike, stride):
     check_interrupts(see_world(folder), "full", OWN, MIDDLE, strike, stride)

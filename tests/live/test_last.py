@@ -112,6 +112,7 @@ def test_the_help_of_an_action_has_its_options_alone(action, capsys):
     assert "--" in shown and "SESSION" not in shown and "positional" not in shown and "ARGS" not in shown
 
 
+@pytest.mark.long("a search after a run")
 def test_last_fix_runs_the_same_program_in_its_folder(run, tmp_path, program_server):
     assert run("--quiet").returncode == 0
     done = program_server.run("-m", "compilediag", "last", "fix", "--fast", "--patch", "fix.diff", cwd=tmp_path)

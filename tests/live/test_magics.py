@@ -441,6 +441,7 @@ print("runs", state["runs"], "total", total)
 """
 
 
+@pytest.mark.long("a trial for each of many cells")
 def test_the_executed_cells_are_tried_in_fresh_processes(run_cell):
     """Nothing of the kernel is used or changed: neither its variables nor what it has compiled."""
     run_cell("%load_ext compilediag")

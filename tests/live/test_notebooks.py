@@ -12,7 +12,9 @@ from tests.tiers import quick
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-QUICK = [NOTEBOOKS / "02_autotune.ipynb", NOTEBOOKS / "03_cudagraphs.ipynb"]
+QUICK = [NOTEBOOKS / f"{name}.ipynb" for name in ("01_quickstart", "02_autotune", "03_cudagraphs")]
+#: The notebooks that are executed, as cases of a test.
+EXECUTED = quick(ALL, QUICK, why="executes a whole notebook")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PLOTLY = "application/vnd.plotly.v1+json"
 MAX_BYTES = 300_000
@@ -98,7 +100,7 @@ def get_figures(notebook):
     return [o["data"][PLOTLY] for o in get_outputs(notebook) if PLOTLY in o.get("data", {})]
 
 
-@pytest.mark.parametrize("file", quick(ALL, QUICK, why="executes a whole notebook"), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", EXECUTED, ids=lambda file: file.name)
 def test_no_cell_of_a_notebook_fails(executed, file):
     assert not [o for o in get_outputs(executed[file.name]) if o["output_type"] == "error"]
 
@@ -124,6 +126,7 @@ PROVEN = [
 ]
 
 
+@pytest.mark.long("executes a whole notebook")
 def test_the_tutorial_proves_the_patch_that_it_applies(executed):
     notebook = executed["00_tutorial.ipynb"]
     fix, applied = (
@@ -134,6 +137,7 @@ def test_the_tutorial_proves_the_patch_that_it_applies(executed):
     assert [line for line in PROVEN if line not in applied.source.splitlines()] == []
 
 
+@pytest.mark.long("runs the tutorial as a script")
 def test_the_script_of_the_tutorial_is_its_program_and_has_the_same_patch(program_server, tmp_path):
     script = NOTEBOOKS / "tutorial.py"
     notebook = nbformat.read(NOTEBOOKS / "00_tutorial.ipynb", as_version=4)
@@ -231,6 +235,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.long("executes a whole notebook")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_explorer_notebook_fixes_every_program(executed, program):
     results = read_last_line(executed["04_guard_explorer.ipynb"])
@@ -240,6 +245,7 @@ def test_the_explorer_notebook_fixes_every_program(executed, program):
     assert results[f"{program}_fixed"] == {**results[f"{program}_fixed"], "recompiles": 0, "rules": []}
 
 
+@pytest.mark.long("executes a whole notebook")
 def test_the_explorer_notebook_shows_the_explorer_and_tries_a_plan(executed):
     notebook = executed["04_guard_explorer.ipynb"]
     records = get_records(notebook)
@@ -282,7 +288,7 @@ OF_BACKEND = re.compile(
 )
 
 
-@pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", EXECUTED, ids=lambda file: file.name)
 def test_committed_outputs_are_those_of_a_run(executed, file):
     assert_stored(executed[file.name], file, OF_BACKEND if file.name in QUICK_BACKENDS else VARYING)
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.inside import keep, list_commands
+from tests.tiers import quick
 
 from .log_builder import compile_
 from .session_builder import saved
@@ -101,7 +102,9 @@ def test_a_closed_pipe_without_a_buffer(folder, closed_pipe):
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
-@pytest.mark.parametrize("name", [*PRINTING, *WRITING])
+@pytest.mark.parametrize(
+    "name", quick([*PRINTING, *WRITING], ["plan", "check", "report", "ingest"], why="a process for each command")
+)
 def test_a_standard_output_that_is_closed_at_the_start_changes_nothing(name, folder, run_fork):
     arguments = PRINTING.get(name) or WRITING[name]
     done, usual = run(folder, arguments, ">&- <&-"), run_fork(arguments)
