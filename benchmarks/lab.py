@@ -10,7 +10,6 @@ Runs three rounds of 30 compiles and reports the best, because other work may sh
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -133,7 +132,9 @@ WATCH_ROWS = """(rows) => {
 
 
 def main() -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    from tests.chromium import find_chromium
+
+    chromium = find_chromium()
     if chromium is None:
         print("JupyterLab is not measured: Chromium is not installed")
         return

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -65,7 +64,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="also measure the report of a 100 MB log")
     args = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    from tests.chromium import find_chromium
+
+    chromium = find_chromium()
     if chromium is None:
         print("the page is not measured: Chromium is not installed")
         return

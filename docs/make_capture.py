@@ -181,10 +181,11 @@ def write_still(page: Page, top: str, path: Path) -> None:
 
 def main() -> None:
     from tests.browser.lab import lab_page, run_lab
+    from tests.chromium import find_chromium
 
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/img"
     with tempfile.TemporaryDirectory() as root, run_lab(Path(root)) as lab, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         with lab_page(browser, lab) as page:
             frames = choose(take_animation(page, lab))
             shutil.rmtree(Path(root) / "inductor", ignore_errors=True)  # else the stills show cache hits

@@ -10,7 +10,6 @@ import importlib.metadata
 import importlib.util
 import logging
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -23,6 +22,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.chromium import find_chromium
 from tests.program_server import COMMANDS, SOCKET, ProgramServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -315,7 +315,7 @@ def fresh_inductor_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a Chromium; without one the test is skipped, and fails where CI=true."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found = find_chromium()
     if found is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no Chromium here; apt-get install chromium")
     return found

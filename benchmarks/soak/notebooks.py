@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -114,7 +113,9 @@ def find_file_problems(path: Path) -> list[str]:
 
 
 def main() -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    from tests.chromium import find_chromium
+
+    chromium = find_chromium()
     if chromium is None:
         report("dashboards and kernel restarts", 0, [], "skipped: Chromium is not installed")
         return

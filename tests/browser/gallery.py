@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import compilediag as cd
 from tests.browser.conftest import ARGS, MOST_MS, show_widget
+from tests.chromium import find_chromium
 from tests.unit.session_builder import page_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,7 +224,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_arguments()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = find_chromium()
     more = {name: Path(path) for name, _, path in (text.partition("=") for text in args.more)}
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
         folder = Path(temporary)
