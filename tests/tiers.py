@@ -11,11 +11,8 @@ def quick(cases: Iterable[Any], chosen: Collection[object], why: str) -> list[An
 
     A case is chosen by itself or, where it is a tuple of arguments, by its first one.
     """
-    named = [(case, case[0] if isinstance(case, tuple) else case) for case in cases]
-    missing = [choice for choice in chosen if choice not in [key for pair in named for key in pair]]
+    keyed = [(case[0], case) if isinstance(case, tuple) else (case, (case,)) for case in cases]
+    missing = [choice for choice in chosen if choice not in [key for key, _ in keyed]]
     assert not missing, f"no case is {missing}"
-    return [case if key in chosen or case in chosen else _mark(case, why) for case, key in named]
-
-
-def _mark(case: object, why: str) -> Any:
-    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long(why))
+    long = pytest.mark.long(why)
+    return [pytest.param(*arguments, marks=() if key in chosen else long) for key, arguments in keyed]

@@ -1,6 +1,6 @@
 """What the sources of one recording share: the keys of compile attempts, and what is known of each attempt.
 
-Below it, what a source knows about the recorder that takes its events, and what the recorder knows about a source.
+`EventSink` is the recorder, as a source sees it; `Feed` is a source, as the recorder sees it.
 """
 
 from __future__ import annotations

@@ -64,6 +64,8 @@ from .summary import (
 UTF_8 = "utf-8"
 #: Items of each list at most, and characters of a block of code.
 MAX_ITEMS, MAX_CHARS = 20, 4_000
+
+
 # The record
 
 _WATCHING = "compilediag: a watch is running"
@@ -336,6 +338,7 @@ def _choose_path(title: str, format: str) -> Path:
 #: What else a page can ask for: the type of its message -> what answers it. The magics add to it, because a view runs
 #: no program.
 ANSWERS: dict[str, Callable[[DashboardWidget, Mapping[str, Any]], dict[str, Any]]] = {}
+
 
 # The live widget
 

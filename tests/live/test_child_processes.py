@@ -73,6 +73,9 @@ print([name for name in sys.modules if "compilediag" in name], sys.meta_path[-1]
 """
 
 
+CHILDREN = pytest.mark.long("two runs of a program whose many processes import torch")
+
+
 @pytest.fixture(scope="module")
 def recorded(program_server, tmp_path_factory):
     """What commands that the program starts printed by itself and under `compilediag run`, and the sessions."""
@@ -91,7 +94,7 @@ def recorded(program_server, tmp_path_factory):
     return runs[0].stdout, runs[1].stdout, cd.load(folder / "run.cdiag"), cd.load(folder / "nested.cdiag")
 
 
-@pytest.mark.long("14 processes, each of which imports torch")
+@CHILDREN
 def test_every_process_is_in_the_session(recorded):
     _, _, session, _ = recorded
     counts = session.compiles.groupby("function")["pid"].agg(["size", "nunique"])
@@ -103,14 +106,14 @@ def test_every_process_is_in_the_session(recorded):
     assert not {"failed", "unavailable"} & set(session.sources["status"])
 
 
-@pytest.mark.long("14 processes, each of which imports torch")
+@CHILDREN
 def test_the_processes_see_what_they_see_without_it(recorded):
     alone, under_run, _, _ = recorded
     assert under_run == alone
     assert "own end" in alone and "sitecustomize.py True" in alone
 
 
-@pytest.mark.long("14 processes, each of which imports torch")
+@CHILDREN
 def test_a_session_of_its_own_that_the_program_records_stays_its_own(recorded):
     *_, nested = recorded
     assert nested.compiles["function"].tolist() == ["commanded"]

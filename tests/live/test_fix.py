@@ -592,7 +592,7 @@ subprocess.run([sys.executable, "train.py"], check=True)
 """
 
 
-@pytest.mark.long("searches a program of five processes")
+@pytest.mark.long("searches a program that spawns processes")
 def test_processes_that_the_program_spawns_are_changed(fix, script):
     path = script(SPAWN)
     found = fix("--fast", "--write", "train.py")
@@ -634,7 +634,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.long("searches a program of three processes")
+@pytest.mark.long("searches a program of ranks")
 def test_the_ranks_of_a_torchrun_script_are_changed_together(fix, forked_commands, script, tmp_path):
     path = script(RANKS)
     launcher = ("torchrun", "--standalone", "--nproc-per-node", "2")

@@ -27,6 +27,9 @@ for n in range(int(sys.argv[1]) + is_newer):
 """
 
 
+FRESH = pytest.mark.long("each interpreter imports torch itself")
+
+
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory):
     """A folder with links to the packages of this environment, without compilediag."""
@@ -68,7 +71,7 @@ def read_row(shown, name):
     return found
 
 
-@pytest.mark.long("each interpreter imports torch itself")
+@FRESH
 def test_another_environment_that_recompiles_more_is_worse(environment, run_try):
     old, new = environment("old"), environment("new", newer=True)
     done = run_try("--python", old, "--python", new, "--runs", "1", "train.py", "2")
@@ -84,7 +87,7 @@ def test_another_environment_that_recompiles_more_is_worse(environment, run_try)
     assert (done.returncode, found["is_as_good"], found["same_output"]) == (0, True, True)
 
 
-@pytest.mark.long("each interpreter imports torch itself")
+@FRESH
 def test_the_same_environment_is_as_good_and_one_python_is_compared_with_this_one(environment, run_try):
     done = run_try("--python", environment("new"), "train.py", "2")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -109,7 +112,7 @@ def test_an_interpreter_that_cannot_run_it_is_one_line(environment, run_try, tmp
         assert run_try("--python", sys.executable, *more, "train.py", "2").returncode == 2
 
 
-@pytest.mark.long("each interpreter imports torch itself")
+@FRESH
 def test_what_ends_otherwise_is_not_as_good(environment, run_try, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT + "if is_newer: sys.exit(3)\n")
     new = environment("new", newer=True)

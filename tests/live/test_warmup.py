@@ -147,7 +147,7 @@ with torch.no_grad():
 """
 
 
-@pytest.mark.long("a server in four processes")
+@pytest.mark.long("starts a server again and again")
 def test_where_torch_also_keeps_what_dynamo_traced_the_next_process_compiles_nothing(program_server, folder):
     (folder / "server.py").write_text(SERVER)
     watch = ("-m", "compilediag", "run", "--quiet", "--warmup-steps", "3", "--save")

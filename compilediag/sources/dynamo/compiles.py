@@ -51,6 +51,8 @@ _BODY_SHARE = 0.75
 _MAX_CODE = 200
 _FORWARD = "forward"
 _FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>[^\n]+)$', re.M)
+
+
 # Unrolled loops
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
