@@ -77,6 +77,15 @@ def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_re
     expect(page.locator(".cdiag-to-ranks")).to_be_visible()
 
 
+def test_each_rank_has_a_lane_of_its_own_in_the_timeline(of_ranks, open_report, tmp_path):
+    page = open_report(of_ranks.report(tmp_path / "report.html"))
+    expect(page.locator(".cdiag-more-lanes")).to_contain_text("33 more lanes")
+    titles = page.locator(".cdiag-timeline-table tbody th")
+    expect(titles).to_have_count(81)
+    ranks = {number: {f"forward 0/{number} on rank {rank}" for rank in range(40)} for number in (0, 1)}
+    assert set(titles.all_text_contents()) == ranks[0] | ranks[1] | {"forward 0/2 on rank 1"}
+
+
 def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
     path = of_ranks.report(tmp_path / "report.html", redact=True)
     page = open_report(path)

@@ -60,15 +60,20 @@ const MOST_PHASES = 3;
 /** @param {{model: TimelineModel, hit: Hit}} props */
 export function Tip({ model, hit }) {
   if (hit.isName) {
-    const { name, file, line, bars, seconds } = hit.lane;
+    const { name, file, line, inRank, bars, seconds } = hit.lane;
     const again = bars.filter((bar) => bar.isRecompile).length;
-    return html`<p class="cdiag-tip-head">${name}</p>
+    return html`<p class="cdiag-tip-head">${name}${inRank && ` on ${inRank}`}</p>
       ${file && html`<p class="cdiag-dim">${formatPlace(file, line)}</p>`}
       <p class="cdiag-dim">${formatAmount(bars.length, "compile")}, ${formatSeconds(seconds)}${again > 0 && `, of them ${formatAmount(again, "recompile")}`}</p>`;
   }
   const marks = hit.marks.slice(0, MOST_MARKS).map(({ label, saved }) => html`
     <p class="cdiag-dim">${label}${saved !== null && `, saved ${formatSeconds(saved)}`}</p>`);
   return html`${hit.bar && html`<${Bar} model=${model} bar=${hit.bar} />`}${marks}`;
+}
+
+/** @type {(bar: CompileBar, id: string | null | undefined) => string} `step 0/1`, `step 0/1 on rank 2` */
+function nameBar({ lane }, id) {
+  return [lane.name, id, lane.inRank && `on ${lane.inRank}`].filter(Boolean).join(" ");
 }
 
 /** @param {{model: TimelineModel, bar: CompileBar}} props */
@@ -78,7 +83,7 @@ function Bar({ model, bar }) {
   const seconds = (Math.min(bar.end, model.now) - bar.start) / 1e3;
   const get = bar.row && store.table("compiles").reader(bar.row);
   const found = bar.isRecompile ? compiles.findRecompile(bar.key) : null;
-  const name = `${bar.lane.name} ${get?.("compile_id") ?? bar.flight?.compile_id ?? ""}`.trim();
+  const name = nameBar(bar, get?.("compile_id") ?? bar.flight?.compile_id);
   const at = html`at <${At} ms=${bar.start} start=${lanes.extent.from} />`;
   if (bar.flight) {
     const phase = bar.flight.phase ? phaseLabel(bar.flight.phase) : "starting";
@@ -143,7 +148,7 @@ function Row({ model, bar, onPick }) {
   if (!bar.row) return null;
   const get = store.table("compiles").reader(bar.row);
   const change = bar.isRecompile && lanes.compiles.describe(bar.key);
-  const title = `${bar.lane.name} ${get("compile_id") ?? ""}`.trim();
+  const title = nameBar(bar, get("compile_id"));
   // A button that nobody sees must not get the focus.
   return html`<tr>
     <th scope="row">${hasTable ? html`<button type="button" class="cdiag-link" onClick=${() => onPick(bar)}>${title}</button>` : title}</th>

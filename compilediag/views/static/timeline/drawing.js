@@ -376,7 +376,7 @@ function drawName({ context, palette, width, layout, hasLinks, title }, lane, to
   context.fillStyle = palette.muted;
   const isOwn = title !== null && formatPlace(lane.file, null) === title; // the head of the page has its name
   const place = lane.after ?? (isOwn ? `line ${lane.line}` : formatPlace(lane.file, lane.line)) ?? "";
-  const seconds = lane.seconds ? formatSeconds(lane.seconds) : "";
+  const seconds = [lane.seconds ? formatSeconds(lane.seconds) : null, lane.inRank].filter(Boolean).join(" · ");
   const tail = place && seconds ? ` · ${seconds}` : seconds;
   const fitted = fitText(context, place, room - used - context.measureText(tail).width, true);
   const below = gutter ? y + 16 : y;

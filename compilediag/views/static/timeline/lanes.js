@@ -1,4 +1,5 @@
-// What the timeline draws: a lane per function, made from the tables. No element is touched here.
+// What the timeline draws: a lane per function, in a session of several ranks one per function and rank, made from the
+// tables. No element is touched here.
 import { describeFunction } from "../core/compiles.js";
 import { lookUp } from "../core/format.js";
 import { Inputs } from "../core/inputs.js";
@@ -44,7 +45,7 @@ export class TimelineLanes {
     this.inputs = new Inputs();
     /** @type {Lane[]} */
     this.list = [];
-    /** @type {Map<string, Lane>} */
+    /** @type {Map<string, Lane>} by `keyOf` */
     this.byFunction = new Map();
     /** @type {Map<string, Lane>} key of a compile -> its lane */
     this.byCompile = new Map();
@@ -61,7 +62,7 @@ export class TimelineLanes {
   refresh() {
     const flights = this.store.isLive() ? this.store.now : [];
     const versions = TABLES.map((name) => this.store.table(name).version);
-    if (!this.inputs.haveChanged(this.store.tables, ...versions, JSON.stringify(flights))) return;
+    if (!this.inputs.haveChanged(this.store.tables, this.store.ranks, ...versions, JSON.stringify(flights))) return;
     this.byFunction.clear();
     this.byCompile.clear();
     this.signs.clear();
@@ -102,12 +103,19 @@ export class TimelineLanes {
     return this.list.flatMap(({ bars }) => bars).find(isIt) ?? null;
   }
 
-  /** @param {CompiledFunction} what */
-  laneOf(what) {
-    let lane = this.byFunction.get(what.lane);
+  /** @type {(what: CompiledFunction, rank: number | null) => string} ranks that compile at the same time cannot share a lane */
+  keyOf(what, rank) {
+    return this.store.ranks ? `${what.lane}|${rank}` : what.lane;
+  }
+
+  /** @type {(what: CompiledFunction, rank: number | null) => Lane} */
+  laneOf(what, rank) {
+    const key = this.keyOf(what, rank);
+    let lane = this.byFunction.get(key);
     if (!lane) {
-      lane = { ...what, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
-      this.byFunction.set(what.lane, lane);
+      const inRank = this.store.ranks && rank !== null ? `rank ${rank}` : null;
+      lane = { ...what, inRank, bars: [], phases: [], marks: [], isFlying: false, uncompiled: null, first: Infinity, seconds: 0 };
+      this.byFunction.set(key, lane);
     }
     return lane;
   }
@@ -117,7 +125,7 @@ export class TimelineLanes {
     const table = this.store.table("compiles");
     for (const row of table.rows) {
       const get = table.reader(row);
-      const lane = this.laneOf(describeFunction(get("function"), get("file"), get("line")));
+      const lane = this.laneOf(describeFunction(get("function"), get("file"), get("line")), get("rank"));
       const [start, key, seconds] = [get("time"), this.compiles.keyOf(table, row), get("duration_s") ?? 0];
       const end = start + seconds * 1e3;
       const [isFailed, isBackward] = [get("outcome") === "failed", get("trigger") === "lazy_backward"];
@@ -129,7 +137,7 @@ export class TimelineLanes {
       lane.seconds += seconds;
     }
     for (const flight of flights) {
-      const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line));
+      const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line), null);
       const [start, key, isBackward] = [flight.started_ms, flight.compile_key, flight.trigger === "lazy_backward"];
       const isRecompile = this.compiles.findRecompile(key) !== null;
       lane.bars.push({ start, end: Infinity, row: null, flight, key, isRecompile, isBackward, isFailed: false, lane });
@@ -167,12 +175,12 @@ export class TimelineLanes {
         const [shape, key] = [shapeOf(get), this.compiles.keyOf(table, row)];
         if (!shape) continue;
         // An event outside any compile, such as a capture, is in the lane of its function, if that was compiled.
-        const lane = this.byCompile.get(key ?? "") ?? this.byFunction.get(describeFunction(get("function"), get("file"), get("line")).lane);
+        const own = this.keyOf(describeFunction(get("function"), get("file"), get("line")), get("rank"));
+        const lane = this.byCompile.get(key ?? "") ?? this.byFunction.get(own);
         if (!lane) continue;
         this.signs.add(shape);
         lane.marks.push({ at: get("time"), shape, label: write(get), key, saved: get("saved_s") });
       }
     }
   }
-
 }

@@ -57,6 +57,8 @@ interface Mark {
 }
 
 interface Lane extends CompiledFunction {
+  /** `rank 1` in a session of several ranks; null while a compile that runs has not said which. */
+  inRank: string | null;
   /** In order of time. */
   bars: CompileBar[];
   /** The outer ones first. */

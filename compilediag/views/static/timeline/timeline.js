@@ -126,7 +126,8 @@ export class Timeline {
     draw(this.head, html`<${Head} model=${model} flip=${flip}
       showAll=${() => this.show(model.bounds, true)} />`);
     const seconds = ordered.slice(-hiddenCount).reduce((sum, lane) => sum + lane.seconds, 0);
-    const text = model.isOpen ? "Only the costliest functions" : `${formatAmount(hiddenCount, "more function")}, ${formatSeconds(seconds)}`;
+    const more = formatAmount(hiddenCount, model.store.ranks ? "more lane" : "more function");
+    const text = model.isOpen ? "Only the costliest" : `${more}, ${formatSeconds(seconds)}`;
     draw(this.more, hiddenCount > 0 && html`
       <button type="button" class="cdiag-link cdiag-more-lanes" aria-expanded=${model.isOpen} onClick=${() => flip("isOpen")}>${text}</button>`);
   }
