@@ -194,7 +194,11 @@ def name_findings(evidence: Evidence, findings: Iterable[Finding], what: str | N
     """
     found, program, seen = list(findings), find_program_file(evidence), Counter[tuple[str | None, ...]]()
     named: dict[int, str] = {}
-    for at in sorted(range(len(found)), key=lambda at: _get_lines(found[at])):
+    places = [
+        (one.file or one.user_file or "", one.line or 0, one.user_line or 0, one.call_line or 0, one.evidence[:1])
+        for one in found
+    ]
+    for at in sorted(range(len(found)), key=places.__getitem__):
         one = found[at]
         if not one.fingerprint:
             resumed = parse_resumed(one.function)
@@ -204,11 +208,6 @@ def name_findings(evidence: Evidence, findings: Iterable[Finding], what: str | N
             seen[parts] += 1
             named[at] = make_fingerprint(what or one.rule, *parts[1:], number=seen[parts])
     return [replace(one, fingerprint=named[at]) if at in named else one for at, one in enumerate(found)]
-
-
-def _get_lines(finding: Finding) -> tuple[str, int, int, int, tuple[int, ...]]:
-    lines = finding.line or 0, finding.user_line or 0, finding.call_line or 0
-    return finding.file or finding.user_file or "", *lines, finding.evidence[:1]
 
 
 def name_file(file: str | None, program: str | None = None) -> str | None:

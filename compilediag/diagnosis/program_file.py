@@ -126,9 +126,16 @@ def find_compile_calls(file: ProgramFile) -> Iterator[CompileCall]:
             yield CompileCall(file, node, target, _find_assigned(file, node), decorated.get(node))
         elif args and _is_compile(args[0], modules, functions):
             yield CompileCall(file, node, function=decorated.get(node))  # functools.partial(torch.compile, ...)
-        elif isinstance(node, ast.Call) and _is_method(node) and modules:
-            assert isinstance(node.func, ast.Attribute)
-            yield CompileCall(file, node, node.func.value)
+        elif (
+            modules
+            and isinstance(named, ast.Attribute)
+            and isinstance(node, ast.Call)
+            and named.attr == "compile"
+            and not args
+            and all(keyword.arg in _OPTIONS for keyword in node.keywords)
+        ):
+            # `model.compile(dynamic=True)`: a method named so, with none but torch's options.
+            yield CompileCall(file, node, named.value)
 
 
 def _find_torch_names(file: ProgramFile) -> tuple[set[str], set[str]]:
@@ -147,12 +154,6 @@ def _is_compile(node: ast.expr, modules: set[str], functions: set[str]) -> bool:
         return node.id in functions
     is_attribute = isinstance(node, ast.Attribute) and node.attr == "compile"
     return is_attribute and isinstance(node.value, ast.Name) and node.value.id in modules  # type: ignore[attr-defined]
-
-
-def _is_method(call: ast.Call) -> bool:
-    """`model.compile(dynamic=True)`: a method named so, with none but torch's options."""
-    is_named = isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
-    return is_named and not call.args and all(keyword.arg in _OPTIONS for keyword in call.keywords)
 
 
 def _find_assigned(file: ProgramFile, node: ast.AST) -> str | None:

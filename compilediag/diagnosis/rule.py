@@ -222,12 +222,6 @@ def get_name(cause: Cause, fallback: str) -> str:
     return cause.user.value or format_expression(cause.path.owner.text) or fallback
 
 
-def describe_change(cause: Cause) -> str:
-    """What changed, for the title: `x.size(0) was 4, then 6`; how many items of its container changed with it."""
-    others = f"; {cause.item_count} more items changed with it" if cause.item_count else ""
-    return f"{cause.name or 'the guarded value'} {format_change(cause.values)}{others}"
-
-
 def format_user_line(cause: Cause) -> str:
     """` (model.py:31: y = x + k)`: what is known of the user's line that made the guard; "" if nothing is."""
     code, where = format_line(cause.user_code or "", 80), cause.user_place_text

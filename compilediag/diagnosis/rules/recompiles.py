@@ -11,7 +11,15 @@ from typing import Any
 
 from ...decode.guards.path import Path, format_expression
 from ...events import Compile, Recompile
-from ...formatting import format_amount, format_line, format_lost, format_names, format_place, format_times
+from ...formatting import (
+    format_amount,
+    format_change,
+    format_line,
+    format_lost,
+    format_names,
+    format_place,
+    format_times,
+)
 from ...system import plugins
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import MODES, ZERO_ONE, Cause, find_causes, list_unique
@@ -20,7 +28,7 @@ from ..change import CodeChange, merge_fixes
 from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, find_program_file, get_severity, list_steps, name_findings
 from ..recipes import find_recipe
-from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
+from ..rule import Advice, Rule, apply_rule, list_changes, report
 from . import guards_on_numbers, guards_on_objects
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy
@@ -61,7 +69,10 @@ def advise(cause: Cause) -> Advice:
         advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     else:
         advice = _add_thread(_add_graph_break(_undo_static(advice, cause), cause), cause)
-    return replace(_add_recipe(advice, cause), what_changed=advice.what_changed or describe_change(cause))
+    # `x.size(0) was 4, then 6`, and how many items of its container changed with it.
+    others = f"; {cause.item_count} more items changed with it" if cause.item_count else ""
+    change = f"{cause.name or 'the guarded value'} {format_change(cause.values)}{others}"
+    return replace(_add_recipe(advice, cause), what_changed=advice.what_changed or change)
 
 
 def _undo_static(advice: Advice, cause: Cause) -> Advice:
@@ -255,16 +266,13 @@ def _describe_others(cause: Cause) -> str:
     """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
     # The marks of a size include the sizes that changed with it.
     known = SIZE_KINDS if cause.kind in SIZE_KINDS else ()
-
-    def name_guard(kind: str, source: str) -> str:
+    beside = []
+    for source, kind in ((source, kind) for kind, source in cause.also if kind not in known):
         path = Path.of(source)
-        if path.is_stack_value:
-            return cause.name_handed_over(path)
-        name = format_expression(source)
-        return name if path.tensor_property else f"{name} ({kind.replace('_', ' ')})"
-
-    beside = list_unique(name_guard(kind, source) for kind, source in cause.also if kind not in known)
-    text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
+        name = cause.name_handed_over(path) if path.is_stack_value else format_expression(source)
+        is_plain = path.is_stack_value or path.tensor_property
+        beside.append(name if is_plain else f"{name} ({kind.replace('_', ' ')})")
+    text = f" At the same calls these guards failed too: {format_names(list_unique(beside))}." if beside else ""
     if not cause.shared:
         return text
     recompiles = format_amount(len(cause.shared), "recompile")
