@@ -445,10 +445,11 @@ class LookupGroup:
         self.counts[COUNTED.get(row.outcome or "", "other")] += 1
         self.saved_s = _add_seconds(self.saved_s, row.saved_s)
         self.taken_s = _add_seconds(self.taken_s, row.taken_s)
-        reason = explain_outcome(row)
+        texts = (row.guard, "; ".join(row.key_diff or ()), row.reason)
+        reason = next(filter(None, texts), None) if row.outcome in UNMET else None
         if reason is not None:
-            self.why = reason
-            self.reasons[reason] += 1
+            self.why = format_line(reason, 300)
+            self.reasons[self.why] += 1
 
     def as_dict(self) -> dict[str, object]:
         """Its cells as a row of a table; `time_ns` is when the latest lookup began."""
@@ -464,14 +465,6 @@ class LookupGroup:
             "taken_s": self.taken_s,
             "reasons": [f"{count}x {reason}" for reason, count in self.reasons.most_common(SHOWN_REASONS)],
         }
-
-
-def explain_outcome(row: CacheLookup) -> str | None:
-    """What kept a lookup from being a hit, in one line; None if it hit, or nothing is known."""
-    if row.outcome not in UNMET:
-        return None
-    texts = [row.guard, "; ".join(row.key_diff or ()), row.reason]
-    return next((format_line(text, 300) for text in texts if text), None)
 
 
 def _add_seconds(total: float | None, value: float | None) -> float | None:
