@@ -242,17 +242,21 @@ def find_cache_problems(evidence: Evidence) -> list[Finding]:
         if row.compile_key is not None and is_timed(row.aot_s):
             compiles[row.compile_key] += row.aot_s
     by_settings = group_by(missed, lambda row: tuple(dict.fromkeys(map(get_component, row.key_diff or ()))))
-    return [
-        *(
-            _report_settings(names, group, costs)
-            for names, group in by_settings.items()
-            if names and all(name.startswith(SETTINGS) for name in names)
-        ),
-        *(_report_gone(cache, group, costs) for cache, group in gone.items()),
-        *(_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass")),
-        *(_report_failure(group) for group in _group_by_reason(rows, "failed")),
-        *_report_unused(rows, costs),
-    ]
+    found = []
+    for names, group in by_settings.items():
+        if names and all(name.startswith(SETTINGS) for name in names):
+            found.append(_report_settings(names, group, costs))
+    for cache, group in gone.items():
+        lost = _sum_costs(group, costs)
+        facts = {
+            "misses": format_amount(len(group), "miss", "misses"),
+            "cache": _name(cache),
+            "cost": f" cost {format_seconds(lost)}" if lost else "",
+        }
+        found.append(report(_ENTRY_GONE, group, facts, seconds_lost=lost))
+    found += (_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass"))
+    found += map(_report_failure, _group_by_reason(rows, "failed"))
+    return found + _report_unused(rows, costs)
 
 
 class LoadedArtifacts(NamedTuple):
@@ -332,16 +336,6 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Map
         "advice": _explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
     }
     return report(_SETTINGS_DIFFER, rows, facts, seconds_lost=lost, details=_list_differences(rows))
-
-
-def _report_gone(cache: str | None, rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
-    lost = _sum_costs(rows, costs)
-    facts = {
-        "misses": format_amount(len(rows), "miss", "misses"),
-        "cache": _name(cache),
-        "cost": f" cost {format_seconds(lost)}" if lost else "",
-    }
-    return report(_ENTRY_GONE, rows, facts, seconds_lost=lost)
 
 
 def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> list[list[CacheLookup]]:

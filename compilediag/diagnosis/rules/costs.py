@@ -405,42 +405,40 @@ def find_unrolled_loops(evidence: Evidence) -> list[Finding]:
     """One finding for each loop whose iterations took much of the compile time of a function."""
     found = find_repeated_code(evidence, "loop", _LOOP, lambda row: row.outcome == "ok")
     groups = group_by(found, lambda one: (*get_place(one.forward), one.code["file"], one.code["line"]))
-    return [
-        _report_loop(group, evidence.torch_version)
-        for group in groups.values()
-        if sum(one.saved_s for one in group) >= UNROLLED_LOOP.worth_s
-    ]
-
-
-def _report_loop(compiles: Sequence[RepeatedCode], version: tuple[int, int]) -> Finding:
-    loop = max((one.code for one in compiles), key=lambda code: code["count"])
-    saved = sum(one.saved_s for one in compiles)
-    rows = [row for one in compiles for row in one.rows]
-    module = parse_path(loop.get("module") or "")
-    name = format_line(module.text if module is not None else loop.get("body") or "", 60)
-    words = {"body": f"`{name}`" if name else "the body of the loop, as a function,", "name": name or "body"}
-    advice = (_COMPILE_BODY, _REGION) if version >= REGIONS_SINCE else (_COMPILE_BODY,)
-    texts = [text.format_map(words) for text in advice]
-    facts = {
-        "place": format_place(loop["file"], loop["line"]),
-        "number": format_count(loop["count"]),
-        "share": format_share(min(1.0, loop["count"] * loop["ops"] / loop["graph_ops"])),
-        "seconds": format_seconds(saved),
-        "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
-        "advice": " ".join(texts),
-    }
-    return report(
-        UNROLLED_LOOP,
-        rows,
-        facts,
-        seconds_lost=saved,
-        severity=get_severity(saved, 1, "medium"),
-        count=len(compiles),
-        changes=list_changes(*texts),
-        user_file=loop["file"],
-        user_line=loop["line"],
-        user_code=loop.get("code"),
-    )
+    advice = (_COMPILE_BODY, _REGION) if evidence.torch_version >= REGIONS_SINCE else (_COMPILE_BODY,)
+    findings = []
+    for group in groups.values():
+        saved = sum(one.saved_s for one in group)
+        if saved < UNROLLED_LOOP.worth_s:
+            continue
+        loop = max((one.code for one in group), key=lambda code: code["count"])
+        rows = [row for one in group for row in one.rows]
+        module = parse_path(loop.get("module") or "")
+        name = format_line(module.text if module is not None else loop.get("body") or "", 60)
+        words = {"body": f"`{name}`" if name else "the body of the loop, as a function,", "name": name or "body"}
+        texts = [text.format_map(words) for text in advice]
+        facts = {
+            "place": format_place(loop["file"], loop["line"]),
+            "number": format_count(loop["count"]),
+            "share": format_share(min(1.0, loop["count"] * loop["ops"] / loop["graph_ops"])),
+            "seconds": format_seconds(saved),
+            "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
+            "advice": " ".join(texts),
+        }
+        finding = report(
+            UNROLLED_LOOP,
+            rows,
+            facts,
+            seconds_lost=saved,
+            severity=get_severity(saved, 1, "medium"),
+            count=len(group),
+            changes=list_changes(*texts),
+            user_file=loop["file"],
+            user_line=loop["line"],
+            user_code=loop.get("code"),
+        )
+        findings.append(finding)
+    return findings
 
 
 @kept_after(Compile, Phase, KernelCompile)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,9 +87,6 @@ _NO_RECOMPILES = (
     "torch._dynamo.config.error_on_recompile allows no recompile. Fix its cause, which has a finding of its own, or "
     "set torch._dynamo.config.error_on_recompile = False."
 )
-
-#: Says how many calls of a function ran eagerly; None if that is not known.
-CallCounter = Callable[[Place], str | None]
 
 
 def find_failures(data: Rows) -> list[Finding]:

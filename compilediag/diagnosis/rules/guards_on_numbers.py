@@ -147,20 +147,16 @@ def is_usual(cause: Cause) -> bool:
     """
     rows = cause.seen or cause.recompiles
     by_value = group_by(rows, lambda row: (get_place(row), row.region, name_any_instance(row.guard_source or "")))
-    are_sizes = cause.path.is_size
     for found in by_value.values():
         values = [value for value in (found[0].expected, *(row.actual for row in found)) if value is not None]
-        if len(found) > count_usual(values, are_sizes):
+        came = set(values[1:])
+        if cause.path.is_size:
+            usual = len(came & ZERO_ONE - set(values[:1])) + bool(came - ZERO_ONE)
+        else:
+            usual = int(len(set(values)) > 1)
+        if len(found) > usual:
             return False
     return True
-
-
-def count_usual(values: list[str], are_sizes: bool = True) -> int:
-    """How many recompiles these values take by default: one for the first change, and one for each size of 0 and 1."""
-    if not are_sizes:
-        return int(len(set(values)) > 1)
-    came = set(values[1:])
-    return len(came & ZERO_ONE - set(values[:1])) + bool(came - ZERO_ONE)
 
 
 def is_specialized(cause: Cause) -> bool:
@@ -324,11 +320,6 @@ def _get_mark(cause: Cause) -> str:
     name = cause.path.own_name or ""
     is_mark = cause.kind == "symbolic_shape" and cause.path.steps and name.startswith(_MARKED)
     return name.removeprefix(_MARKED) if is_mark else ""
-
-
-def _list_ranges(cause: Cause) -> str:
-    rows = cause.seen or cause.recompiles
-    return format_change(list_unique(text for row in rows for text in (row.expected, row.actual) if text))
 
 
 def list_types(cause: Cause) -> set[str]:
@@ -505,13 +496,14 @@ def _advise_zero_one(rule: Rule, cause: Cause) -> Advice:
     its = "its" if len(special) == 1 else "their"
     pad = f"Pad to 2 or more, or handle {sizes} outside the compiled function."
     why = f"torch always compiles {sizes} on {its} own, with or without mark_dynamic."
-    advice = Advice(rule, pad, why, list_changes(pad), _usual_or_medium(cause))
+    why_bound = ""
     if cause.facts.has_conditions or is_specialized(cause):
-        more = " Its code depends on the size, so the size cannot be unbacked."
-        return _add_larger_sizes(replace(advice, explanation=why + more), cause)
-    if cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.has_number_conditions:
-        more = " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
-        return _add_larger_sizes(replace(advice, explanation=why + more), cause)
+        why_bound = " Its code depends on the size, so the size cannot be unbacked."
+    elif cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.has_number_conditions:
+        why_bound = " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
+    advice = Advice(rule, pad, why + why_bound, list_changes(pad), _usual_or_medium(cause))
+    if why_bound:
+        return _add_larger_sizes(advice, cause)
     marks = _list_marks(cause, UNBACKED)
     can_be_set = cause.path.tensor_property and not cause.facts.has_tensor_conditions and not _is_made(cause)
     fix = make_dynamic_fix(cause, "unbacked_sources") if can_be_set else None
@@ -740,7 +732,11 @@ RULES = (
         words={
             "mark_function": lambda cause: _MARK_FUNCTIONS.get(_get_mark(cause), "torch._dynamo.mark_dynamic"),
             "marked": lambda cause: format_expression(cause.path.parent.text),
-            "ranges": _list_ranges,
+            "ranges": lambda cause: format_change(
+                list_unique(
+                    text for row in cause.seen or cause.recompiles for text in (row.expected, row.actual) if text
+                )
+            ),
         },
         cost=_ONE_KERNEL,
         docs="shapes",

@@ -316,10 +316,14 @@ def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Fi
         reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
         setting = reasons.get(hit.on_failure or "", "fail_on_recompile_limit_hit")
         consequence = f"torch raised an exception ({setting})"
+    index, where = index_facts(evidence), ""
+    thread = find_first(index.find_thread(row.compile_key) for row in rows)
+    if thread is not None and index.version >= THREAD_SETTINGS_SINCE:
+        where = f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."
     facts = {
         "limit": _name_limit(hit),
         "consequence": consequence,
-        "causes": _write_suggestion(hit, causes) + _describe_thread(evidence, rows),
+        "causes": _write_suggestion(hit, causes) + where,
         "not_counted": _NOT_COUNTED if eager is None and not has_raised else "",
     }
     return report(
@@ -355,12 +359,3 @@ def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
     is_applicable = first is not None and first.changes[:1] and first.changes[0].can_be_applied
     do = first.changes[0].code if first and is_applicable else first.suggestion if first else ""
     return f"Fix what recompiles it: {top}. {do.rstrip('.')}{'. ' if do else ''}Raise {raise_it}"
-
-
-def _describe_thread(evidence: Evidence, hits: Sequence[Compile]) -> str:
-    """Where a limit has to be set that a thread of the program reached."""
-    index = index_facts(evidence)
-    thread = find_first(index.find_thread(row.compile_key) for row in hits)
-    if thread is None or index.version < THREAD_SETTINGS_SINCE:
-        return ""
-    return f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."
