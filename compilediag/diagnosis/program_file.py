@@ -122,8 +122,10 @@ def find_compile_calls(file: ProgramFile) -> Iterator[CompileCall]:
             continue
         named, args = (node.func, node.args) if isinstance(node, ast.Call) else (node, [])
         if _is_compile(named, modules, functions):
-            target = args[0] if args else None
-            yield CompileCall(file, node, target, _find_assigned(file, node), decorated.get(node))
+            parent, name = file.parents.get(node), None
+            if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+                name = ast.unparse(parent.targets[0])
+            yield CompileCall(file, node, args[0] if args else None, name, decorated.get(node))
         elif args and _is_compile(args[0], modules, functions):
             yield CompileCall(file, node, function=decorated.get(node))  # functools.partial(torch.compile, ...)
         elif (
@@ -154,10 +156,3 @@ def _is_compile(node: ast.expr, modules: set[str], functions: set[str]) -> bool:
         return node.id in functions
     is_attribute = isinstance(node, ast.Attribute) and node.attr == "compile"
     return is_attribute and isinstance(node.value, ast.Name) and node.value.id in modules  # type: ignore[attr-defined]
-
-
-def _find_assigned(file: ProgramFile, node: ast.AST) -> str | None:
-    parent = file.parents.get(node)
-    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-        return ast.unparse(parent.targets[0])
-    return None

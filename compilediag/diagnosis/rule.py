@@ -191,28 +191,26 @@ def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
             return next((change for change in found if change is not None), None)
 
 
-class _Words:
+class _Words(dict[str, str]):
     """The facts about a cause that texts name; each is computed when it is needed."""
 
     def __init__(self, rule: Rule, cause: Cause):
+        super().__init__()
         self._cause = cause
         self._make: dict[str, Callable[[Cause], str]] = {
             **WORDS,
             **rule.words,
             "name": lambda cause: get_name(cause, rule.it),
         }
-        self._known: dict[str, str] = {}
+
+    def __missing__(self, name: str) -> str:
+        self[name] = self._make[name](self._cause)
+        return self[name]
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
-        for text in templates:
-            names = _FACT.findall(text)
-            for name in names:
-                if name not in self._known:
-                    self._known[name] = self._make[name](self._cause)
-            if all(self._known[name] for name in names):
-                break
-        return text.format_map(self._known).strip()
+        is_known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
+        return next(is_known, templates[-1]).format_map(self).strip()
 
 
 def get_name(cause: Cause, fallback: str) -> str:
@@ -255,6 +253,11 @@ WORDS: Mapping[str, Callable[[Cause], str]] = {
     "dynamic": lambda cause: fix_code(make_dynamic_fix(cause)) or "",
     "isolate": write_isolation,
 }
+
+
+def begin_lower(text: str) -> str:
+    """A sentence as the rest of another one."""
+    return text[:1].lower() + text[1:]
 
 
 def list_changes(*ways: Settings | CodeChange | str | None) -> tuple[CodeChange, ...]:

@@ -16,27 +16,26 @@ def find_export_problems(evidence: Evidence) -> list[Finding]:
     """One finding per operator, or per expression at a line."""
     known = [row for row in evidence.rows(ExportProblem) if row.problem in _PROBLEMS]
     groups = group_by(known, lambda row: (row.problem, row.op or row.expression, row.user_file, row.user_line))
-    return [_report(rows) for rows in groups.values()]
-
-
-def _report(rows: list[ExportProblem]) -> Finding:
-    problem, place = rows[0].problem or "", format_place(rows[0].user_file, rows[0].user_line)
-    op = find_first(row.op for row in rows) or "an operator"
-    namespace, _, name = op.partition(".")
-    expression = find_first(row.expression for row in rows)
-    symbols = find_first(row.symbols for row in rows) or {}
-    sizes = ", ".join(f"{symbol} is {source}" for symbol, source in symbols.items())
-    facts = {
-        "place": f" at {place}" if place else "",
-        "op": format_line(op),
-        # As torch.library takes it: `mylib::foo` of `mylib.foo.default`.
-        "name": f"{namespace}::{name.removesuffix('.default')}" if name else op,
-        "expression": format_line(expression or ("a guard" if problem == "constraint" else "an expression")),
-        "result": format_line(find_first(row.result for row in rows) or "a constant"),
-        "sizes": f" ({format_line(sizes)})" if sizes else "",
-    }
-    details = dict.fromkeys(str(row.result) for row in rows if row.result is not None)
-    return report(_PROBLEMS[problem], rows, facts, details=tuple(details))
+    findings = []
+    for rows in groups.values():
+        problem, place = rows[0].problem or "", format_place(rows[0].user_file, rows[0].user_line)
+        op = find_first(row.op for row in rows) or "an operator"
+        namespace, _, name = op.partition(".")
+        expression = find_first(row.expression for row in rows)
+        symbols = find_first(row.symbols for row in rows) or {}
+        sizes = ", ".join(f"{symbol} is {source}" for symbol, source in symbols.items())
+        facts = {
+            "place": f" at {place}" if place else "",
+            "op": format_line(op),
+            # As torch.library takes it: `mylib::foo` of `mylib.foo.default`.
+            "name": f"{namespace}::{name.removesuffix('.default')}" if name else op,
+            "expression": format_line(expression or ("a guard" if problem == "constraint" else "an expression")),
+            "result": format_line(find_first(row.result for row in rows) or "a constant"),
+            "sizes": f" ({format_line(sizes)})" if sizes else "",
+        }
+        details = dict.fromkeys(str(row.result) for row in rows if row.result is not None)
+        findings.append(report(_PROBLEMS[problem], rows, facts, details=tuple(details)))
+    return findings
 
 
 _rule = partial(Rule, severity="medium", is_at_user_line=True, docs="export")

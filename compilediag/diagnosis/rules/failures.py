@@ -27,7 +27,7 @@ from ..change import CodeChange
 from ..evidence import Evidence, Place, Stacks, find_first, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
-from ..rule import Rule, report
+from ..rule import Rule, begin_lower, report
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy, is_break, read_break
 
@@ -103,7 +103,13 @@ def find_failures(data: Rows) -> list[Finding]:
     findings = []
     for (place, *_), rows in groups.items():
         if _runs_eagerly(rows):
-            found = _add_callees(data, _report_eager(rows, count_calls(place)), stacks)
+            # What the function calls is compiled by itself, only because the function runs eagerly.
+            callees = [
+                row
+                for row in data.rows(Recompile)
+                if any((frame.function, frame.file) == place[:2] for frame in stacks.walk(stacks.find(row.compile_key)))
+            ]
+            found = _report_eager(rows, count_calls(place), callees)
         elif (setting := find_forbidding(rows[0])) is not None:
             found = _report_forbidden_break(rows, setting)
         else:
@@ -183,8 +189,10 @@ def _get_error(row: Compile) -> str:
     return format_line(" ".join(lines[: 2 if is_announced else 1]), 160)
 
 
-def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
-    """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception."""
+def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequence[Recompile]) -> Finding:
+    """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception.
+    `callees` are the recompiles of what it calls.
+    """
     text = _get_reason(rows)
     at_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if at_break else _describe_error(rows[0])) or "no reason given"
@@ -195,13 +203,15 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         if _has_break(text, _SKIPPED) or (remedy is not None and remedy.code.endswith(".")):
             remedy = None  # Words, and no setting: what to leave is said in any case.
         if remedy is not None:
-            advice = f"{register} Or {_LEAVE_BLOCK[0].lower()}{_LEAVE_BLOCK[1:]}"
+            advice = f"{register} Or {begin_lower(_LEAVE_BLOCK)}"
         else:
             advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
     elif get_class_name(rows[0].fail_type) == _WRONG_USE:
         advice = "Correct what the exception names: torch runs the function eagerly because of it."
     else:
         advice = f"{_advise(rows)} {_HIDDEN}"
+    if callees:
+        advice += f" What it calls is compiled by itself: {format_amount(len(callees), 'recompile')} of it."
     facts = {
         "reason": reason,
         "where": (", in a loop" if _has_break(text, _IN_LOOP) else "") + (f" at {place}" if place else ""),
@@ -215,29 +225,8 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         fix=remedy.settings if remedy else None,
         changes=(remedy,) if remedy else (),
         seconds_lost=sum_seconds(row.duration_s for row in rows),
+        seconds_at_stake=sum_seconds(row.lost_s for row in callees),
         details=(reason,),
-    )
-
-
-def _add_callees(data: Rows, finding: Finding, stacks: Stacks) -> Finding:
-    """The finding with the recompiles of what the function calls: that is compiled by itself, only because the function
-    runs eagerly.
-    """
-    caused = [
-        row
-        for row in data.rows(Recompile)
-        if any(
-            (frame.function, frame.file) == (finding.function, finding.file)
-            for frame in stacks.walk(stacks.find(row.compile_key))
-        )
-    ]
-    if not caused:
-        return finding
-    count = format_amount(len(caused), "recompile")
-    return replace(
-        finding,
-        seconds_at_stake=sum_seconds(row.lost_s for row in caused),
-        suggestion=f"{finding.suggestion} What it calls is compiled by itself: {count} of it.",
     )
 
 
@@ -318,8 +307,7 @@ def _explain_violation(fail_type: str | None, reason: str) -> tuple[str, dict[st
         size, number = _format_size(found[1]), found[2]
         text = f"{where} fixes {size} to {number}, but the size is marked dynamic."
         has_number = re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", code or "") is not None
-        otherwise = f"Otherwise {_DOES_NOT_RAISE[0].lower()}{_DOES_NOT_RAISE[1:]}"
-        ways = (_DOES_NOT_RAISE,) if has_number else (_MARK_OTHER, otherwise)
+        ways = (_DOES_NOT_RAISE,) if has_number else (_MARK_OTHER, f"Otherwise {begin_lower(_DOES_NOT_RAISE)}")
     elif (found := _RANGE.search(reason)) is not None:
         condition = _SOURCE.sub(lambda size: _format_size(size[0]), found[1].strip())
         text = f"{where} is compiled for {format_line(condition, 120)} only, and the mark asks for more."

@@ -37,6 +37,7 @@ from ..rule import (
     Setting,
     Wrap,
     apply_rule,
+    begin_lower,
     format_user_line,
     get_usual_ceiling,
     list_changes,
@@ -527,8 +528,9 @@ def _add_larger_sizes(advice: Advice, cause: Cause) -> Advice:
     changes = _order_changes(cause, _edit_marks(cause, MARK), fix)
     if _is_made(cause):
         return replace(advice, action=mark, changes=changes)
-    rest = f"For the rest, {advice.action[:1].lower()}{advice.action[1:]}"
-    return replace(advice, action=f"{mark} {rest}", changes=(*changes, *advice.changes))
+    return replace(
+        advice, action=f"{mark} For the rest, {begin_lower(advice.action)}", changes=(*changes, *advice.changes)
+    )
 
 
 def _is_made(cause: Cause) -> bool:
@@ -672,7 +674,8 @@ RULES = (
             Case(
                 # torch made it dynamic when it changed, and it is one number in the next entry all the same.
                 when=lambda cause: cause.facts.value_need is None and not _needs_number(cause),
-                action="Remove torch._dynamo.mark_static if the program marks it; otherwise k" + _FEW_VALUES[1:],
+                action="Remove torch._dynamo.mark_static if the program marks it; otherwise "
+                + begin_lower(_FEW_VALUES),
                 why="{source} stayed static after it had changed: it is marked with torch._dynamo.mark_static, or a "
                 "line of the code needs one value of it. Each value is compiled on its own, and marking it dynamic has "
                 "no effect.",

@@ -28,7 +28,7 @@ from ..change import CodeChange, merge_fixes
 from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, find_program_file, get_severity, list_steps, name_findings
 from ..recipes import find_recipe
-from ..rule import Advice, Rule, apply_rule, list_changes, report
+from ..rule import Advice, Rule, apply_rule, begin_lower, list_changes, report
 from . import guards_on_numbers, guards_on_objects
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy
@@ -96,12 +96,8 @@ def _undo_static(advice: Advice, cause: Cause) -> Advice:
     if not is_surely_dynamic(cause):
         return advice
     if change.edits:
-        return replace(advice, action=f"{text} Or {_begin_lower(advice.action)}", changes=(change, *others))
-    return replace(advice, action=f"{advice.action} Or {_begin_lower(text)}", changes=(*others, change))
-
-
-def _begin_lower(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"
+        return replace(advice, action=f"{text} Or {begin_lower(advice.action)}", changes=(change, *others))
+    return replace(advice, action=f"{advice.action} Or {begin_lower(text)}", changes=(*others, change))
 
 
 def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
@@ -148,7 +144,7 @@ def _add_recipe(advice: Advice, cause: Cause) -> Advice:
     if recipe is None:
         return advice
     applicable = tuple(change for change in advice.changes if change.can_be_applied)
-    others = f" Or {_begin_lower(advice.action)}" if applicable else ""
+    others = f" Or {begin_lower(advice.action)}" if applicable else ""
     return replace(
         advice,
         action=f"{recipe.action}{others}",
@@ -225,7 +221,6 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
 
 
 def _make_finding(cause: Cause, advice: Advice) -> Finding:
-    """The finding of a cause: what it cost and what changed, then what to do."""
     if cause.is_first:
         cost = f", {format_lost(cause.seconds, sum(is_timed(row.lost_s) for row in cause.caused), cause.count)}"
     else:
