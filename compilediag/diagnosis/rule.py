@@ -301,7 +301,6 @@ def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = 
 
 
 def _rate(rule: Rule, seconds: float, count: int) -> str:
-    """The severity of a finding, as its rule says."""
     if rule.severity is not None:
         return rule.severity
     if rule.many is not None:

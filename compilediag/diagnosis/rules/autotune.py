@@ -143,7 +143,10 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
     runner_up = others[0] if others and winner_ms is not None else None
     extern_ms = next((row.time_ms for row in final if row.choice_kind == "extern"), None)
     saved_ms = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
-    benchmark_s, precompile_s = sum_stages(rows), _find_longest(row.precompile_s for row in rows)
+    stages = group_by((row for row in rows if row.stage != UNTIMED), lambda row: row.stage)
+    # Each row of a stage has the seconds of the whole stage.
+    benchmark_s = sum_known(_find_longest(row.benchmark_s for row in stage) for stage in stages.values())
+    precompile_s = _find_longest(row.precompile_s for row in rows)
     spent = sum_known((benchmark_s, precompile_s))
     timed = {row.choice for row in final}
     # Choice -> the first line of why it has no time, for those that never got one.
@@ -199,12 +202,6 @@ def count_calls_to_pay(spent_s: float | None, saved_ms: float | None) -> int | N
     if spent_s is None or saved_ms is None or saved_ms <= 0:
         return None
     return math.ceil(spent_s * 1e3 / saved_ms)
-
-
-def sum_stages(rows: Iterable[AutotuneChoice]) -> float | None:
-    """Seconds that all stages of a run took to time choices; each row of a stage has the seconds of the whole stage."""
-    stages = group_by((row for row in rows if row.stage != UNTIMED), lambda row: row.stage)
-    return sum_known(_find_longest(row.benchmark_s for row in found) for found in stages.values())
 
 
 def _find_longest(values: Iterable[float | None]) -> float | None:

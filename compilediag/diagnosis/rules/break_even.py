@@ -177,7 +177,6 @@ def list_entries(evidence: Evidence) -> list[CompiledEntry]:
 
 
 def _tally(rows: Iterable[Calls], key: Callable[[Calls], K]) -> dict[K, CallTally]:
-    """The calls of each entry or function."""
     tallies: dict[K, CallTally] = defaultdict(CallTally)
     for row in rows:
         tallies[key(row)].add(row)

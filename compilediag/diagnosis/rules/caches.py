@@ -322,7 +322,6 @@ def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -
 
 
 def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
-    """Misses that these settings alone explain."""
     lost = _sum_costs(rows, costs)
     texts = (text for row in rows for text in row.key_diff or () if get_component(text) == names[0])
     change = format_line(next(texts).partition(": ")[2], 80)

@@ -121,16 +121,9 @@ _OVERWRITTEN_GRADIENT = (
 )
 
 
-def _make_rule(
-    rule: str,
-    title: str,
-    action: str,
-    severity: str | None = None,
-    **more: Any,
-) -> Rule:
-    """A rule about a function, whose name its title begins with."""
-    own = {"title": f"{{function}} {title}", "action": action, "severity": severity, "docs": "cudagraphs"}
-    return Rule(rule, is_at_user_line=True, **(own | more))
+def _make_rule(rule: str, title: str, action: str, severity: str | None = None, **more: Any) -> Rule:
+    title = f"{{function}} {title}"
+    return Rule(rule, title=title, action=action, severity=severity, is_at_user_line=True, docs="cudagraphs", **more)
 
 
 _SKIP = _make_rule("cudagraph_skip", "runs without CUDA graphs: {reason}", "{advice}", "medium")

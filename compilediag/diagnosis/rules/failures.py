@@ -11,7 +11,7 @@ from typing import Any
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import format_expression, format_source
 from ...decode.records.torch_messages import BREAK_ID
-from ...events import Compile, GraphBreak, Recompile, Rows
+from ...events import Compile, GraphBreak, Recompile
 from ...formatting import (
     format_amount,
     format_first_line,
@@ -89,9 +89,9 @@ _NO_RECOMPILES = (
 )
 
 
-def find_failures(data: Rows) -> list[Finding]:
+def find_failures(evidence: Evidence) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
-    failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
+    failed = [row for row in evidence.rows(Compile) if row.outcome == "failed" and row.limit is None]
 
     def get_key(row: Compile) -> tuple[Place, str | None, str, int | None]:
         # A setting that allows no graph break raises at each line that has one.
@@ -99,14 +99,14 @@ def find_failures(data: Rows) -> list[Finding]:
         return get_place(row), row.fail_type, _get_error(row), line
 
     groups = group_by(failed, get_key)
-    count_calls, stacks = make_eager_call_counter(data), Evidence.of(data).stacks
+    count_calls, stacks = make_eager_call_counter(evidence), evidence.stacks
     findings = []
     for (place, *_), rows in groups.items():
         if _runs_eagerly(rows):
             # What the function calls is compiled by itself, only because the function runs eagerly.
             callees = [
                 row
-                for row in data.rows(Recompile)
+                for row in evidence.rows(Recompile)
                 if any((frame.function, frame.file) == place[:2] for frame in stacks.walk(stacks.find(row.compile_key)))
             ]
             found = _report_eager(rows, count_calls(place), callees)
@@ -114,11 +114,11 @@ def find_failures(data: Rows) -> list[Finding]:
             found = _report_forbidden_break(rows, setting)
         else:
             found = _report_failure(rows, stacks)
-        findings.append(replace(found, **find_call_fields(data, rows)))
+        findings.append(replace(found, **find_call_fields(evidence, rows)))
     return findings
 
 
-def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
+def add_empty_compiles(evidence: Evidence, recompiles: list[Finding]) -> list[Finding]:
     """Add the functions that torch runs eagerly for good because one call had nothing to compile.
 
     torch applies that to all calls and drops what it compiled before. If that call was a recompile, the finding on its
@@ -127,17 +127,17 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     """
     empty = [
         row
-        for row in data.rows(Compile)
+        for row in evidence.rows(Compile)
         if row.outcome == "empty"
         and not (is_resumed(row.function) or is_torch_file(row.file or "") or (row.file or "").startswith("<"))
     ]
     if not empty:
         return recompiles
-    had_code = {get_place(row) for row in data.rows(Compile) if row.outcome == "ok"}
+    had_code = {get_place(row) for row in evidence.rows(Compile) if row.outcome == "ok"}
     ended = (row for row in empty if row.is_recompile and get_place(row) in had_code)
     keys = {row.compile_key for row in ended if row.compile_key is not None}
-    events = {row.event_id for row in data.rows(Recompile) if row.compile_key in keys}
-    count_calls = make_eager_call_counter(data)
+    events = {row.event_id for row in evidence.rows(Recompile) if row.compile_key in keys}
+    count_calls = make_eager_call_counter(evidence)
     findings = []
     for one in recompiles:
         if events.isdisjoint(one.evidence):
@@ -147,7 +147,7 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
         since = f" ({'; '.join(counts)}.)" if counts else ""
         severity = "medium" if one.severity == "low" else one.severity
         findings.append(replace(one, severity=severity, suggestion=f"{one.suggestion} {_NO_LONGER}{since}"))
-    if data.rows(GraphBreak):
+    if evidence.rows(GraphBreak):
         return findings
     first = group_by((row for row in empty if not row.is_recompile), get_place)
     return findings + [
@@ -156,7 +156,7 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
             rows,
             seconds_lost=sum_seconds(row.duration_s for row in rows),
             places=(place,),
-            **find_call_fields(data, rows),
+            **find_call_fields(evidence, rows),
         )
         for place, rows in first.items()
     ]
