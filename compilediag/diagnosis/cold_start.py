@@ -165,7 +165,7 @@ def compare_starts(good: Start, bad: Start) -> ColdStart:
     return ColdStart(
         tuple(sorted(causes, key=lambda cause: (-cause.seconds, -cause.graphs))),
         served,
-        (*compare.environment.values(), *_compare_vllm(good, bad), *_compare_factors(good.factors, bad.factors)),
+        (*compare.environment.values(), *_compare_vllm(good, bad)),
         compare.artifacts,
     )
 
@@ -214,10 +214,7 @@ class _Comparison:
         own = self._bad.keys.get(row.key or "")
         if own is None or not candidates:
             return _Blame(UNKNOWN if same or self._good.names else NEW)
-        return self._blame_key(own, min(candidates, key=lambda key: (own.distance(key), key.key)))
-
-    def _blame_key(self, own: CacheKey, nearest: CacheKey) -> _Blame:
-        differences = own.find_changes(nearest)
+        differences = own.find_changes(min(candidates, key=lambda key: (own.distance(key), key.key)))
         if version := self.environment.get("torch_version"):
             differences["torch_version"] = [version]  # Logs of some versions of torch have no such part of a key.
         factors = {
@@ -249,21 +246,22 @@ def _make_cause(
 
 
 def _compare_vllm(good: Start, bad: Start) -> list[str]:
-    """How vLLM's own configuration differs, from which it makes the name of its cache."""
+    """How vLLM's own configuration differs, from which it makes the name of its cache, and then its factors. A hash of
+    several factors is named only if none of them is known to differ.
+    """
     before, after = ({row.part: row for row in start.rows.rows(VllmConfig)} for start in (good, bad))
     names = [each.name for each in fields(VllmConfig) if each.metadata and each.name not in ("part", "origin")]
-    return [
+    changes = [
         f"vLLM's {name} of {part}: {old} -> {new}"
         for part in before
         if part in after
         for name in names
         if (old := getattr(before[part], name)) != (new := getattr(after[part], name))
     ]
-
-
-def _compare_factors(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """How vLLM's factors differ. A hash of several is named only if none of them is known to differ."""
-    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    parts = {name.partition(".")[0] for name in names if "." in name}
-    shown = [name for name in names if name.removesuffix("_hash") not in parts or "." in name]
-    return [f"vLLM's {name}: {before.get(name, 'none')} -> {after.get(name, 'none')}" for name in shown]
+    old_factors, new_factors = good.factors, bad.factors
+    differ = [name for name in sorted({*old_factors, *new_factors}) if old_factors.get(name) != new_factors.get(name)]
+    parts = {name.partition(".")[0] for name in differ if "." in name}
+    shown = [name for name in differ if name.removesuffix("_hash") not in parts or "." in name]
+    return changes + [
+        f"vLLM's {name}: {old_factors.get(name, 'none')} -> {new_factors.get(name, 'none')}" for name in shown
+    ]

@@ -171,6 +171,12 @@ def make_rank_key(finding: Finding) -> tuple[float, bool, float, int, int, str, 
 # their lines.
 
 
+def get_whole_function(function: str | None) -> str | None:
+    """The function that a resumed one, which torch compiles after a graph break, is a part of; any other by itself."""
+    resumed = parse_resumed(function)
+    return resumed[0] if resumed else function
+
+
 def make_fingerprint(
     what: str,
     function: str | None,
@@ -180,8 +186,7 @@ def make_fingerprint(
     number: int = 1,
 ) -> str:
     """The fingerprint of a cause; `file` is a name without its folders, None for the program itself."""
-    resumed = parse_resumed(function)
-    parts = [what, resumed[0] if resumed else function, file, expression, kind, str(number) if number > 1 else None]
+    parts = [what, get_whole_function(function), file, expression, kind, str(number) if number > 1 else None]
     text = "\0".join(part or "" for part in parts)
     return f"f-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:10]}"
 
@@ -194,21 +199,18 @@ def name_findings(evidence: Evidence, findings: Iterable[Finding], what: str | N
     """
     found, program, seen = list(findings), find_program_file(evidence), Counter[tuple[str | None, ...]]()
     named: dict[int, str] = {}
-    for at in sorted(range(len(found)), key=lambda at: _get_lines(found[at])):
+    places = [
+        (one.file or one.user_file or "", one.line or 0, one.user_line or 0, one.call_line or 0, one.evidence[:1])
+        for one in found
+    ]
+    for at in sorted(range(len(found)), key=places.__getitem__):
         one = found[at]
         if not one.fingerprint:
-            resumed = parse_resumed(one.function)
-            function = resumed[0] if resumed else one.function
             file = name_file(one.file or one.user_file, program)
-            parts = (what or one.rule, function, file, one.source or one.user_code, one.kind)
+            parts = (what or one.rule, get_whole_function(one.function), file, one.source or one.user_code, one.kind)
             seen[parts] += 1
-            named[at] = make_fingerprint(what or one.rule, *parts[1:], number=seen[parts])
+            named[at] = make_fingerprint(*parts, number=seen[parts])
     return [replace(one, fingerprint=named[at]) if at in named else one for at, one in enumerate(found)]
-
-
-def _get_lines(finding: Finding) -> tuple[str, int, int, int, tuple[int, ...]]:
-    lines = finding.line or 0, finding.user_line or 0, finding.call_line or 0
-    return finding.file or finding.user_file or "", *lines, finding.evidence[:1]
 
 
 def name_file(file: str | None, program: str | None = None) -> str | None:

@@ -122,13 +122,22 @@ def find_compile_calls(file: ProgramFile) -> Iterator[CompileCall]:
             continue
         named, args = (node.func, node.args) if isinstance(node, ast.Call) else (node, [])
         if _is_compile(named, modules, functions):
-            target = args[0] if args else None
-            yield CompileCall(file, node, target, _find_assigned(file, node), decorated.get(node))
+            parent, name = file.parents.get(node), None
+            if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+                name = ast.unparse(parent.targets[0])
+            yield CompileCall(file, node, args[0] if args else None, name, decorated.get(node))
         elif args and _is_compile(args[0], modules, functions):
             yield CompileCall(file, node, function=decorated.get(node))  # functools.partial(torch.compile, ...)
-        elif isinstance(node, ast.Call) and _is_method(node) and modules:
-            assert isinstance(node.func, ast.Attribute)
-            yield CompileCall(file, node, node.func.value)
+        elif (
+            modules
+            and isinstance(named, ast.Attribute)
+            and isinstance(node, ast.Call)
+            and named.attr == "compile"
+            and not args
+            and all(keyword.arg in _OPTIONS for keyword in node.keywords)
+        ):
+            # `model.compile(dynamic=True)`: a method named so, with none but torch's options.
+            yield CompileCall(file, node, named.value)
 
 
 def _find_torch_names(file: ProgramFile) -> tuple[set[str], set[str]]:
@@ -147,16 +156,3 @@ def _is_compile(node: ast.expr, modules: set[str], functions: set[str]) -> bool:
         return node.id in functions
     is_attribute = isinstance(node, ast.Attribute) and node.attr == "compile"
     return is_attribute and isinstance(node.value, ast.Name) and node.value.id in modules  # type: ignore[attr-defined]
-
-
-def _is_method(call: ast.Call) -> bool:
-    """`model.compile(dynamic=True)`: a method named so, with none but torch's options."""
-    is_named = isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
-    return is_named and not call.args and all(keyword.arg in _OPTIONS for keyword in call.keywords)
-
-
-def _find_assigned(file: ProgramFile, node: ast.AST) -> str | None:
-    parent = file.parents.get(node)
-    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-        return ast.unparse(parent.targets[0])
-    return None

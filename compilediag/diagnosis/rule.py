@@ -191,28 +191,26 @@ def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
             return next((change for change in found if change is not None), None)
 
 
-class _Words:
+class _Words(dict[str, str]):
     """The facts about a cause that texts name; each is computed when it is needed."""
 
     def __init__(self, rule: Rule, cause: Cause):
+        super().__init__()
         self._cause = cause
         self._make: dict[str, Callable[[Cause], str]] = {
             **WORDS,
             **rule.words,
             "name": lambda cause: get_name(cause, rule.it),
         }
-        self._known: dict[str, str] = {}
+
+    def __missing__(self, name: str) -> str:
+        self[name] = self._make[name](self._cause)
+        return self[name]
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
-        for text in templates:
-            names = _FACT.findall(text)
-            for name in names:
-                if name not in self._known:
-                    self._known[name] = self._make[name](self._cause)
-            if all(self._known[name] for name in names):
-                break
-        return text.format_map(self._known).strip()
+        is_known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
+        return next(is_known, templates[-1]).format_map(self).strip()
 
 
 def get_name(cause: Cause, fallback: str) -> str:
@@ -220,12 +218,6 @@ def get_name(cause: Cause, fallback: str) -> str:
     if cause.path.is_stack_value:
         return cause.name_handed_over(cause.path.owner)
     return cause.user.value or format_expression(cause.path.owner.text) or fallback
-
-
-def describe_change(cause: Cause) -> str:
-    """What changed, for the title: `x.size(0) was 4, then 6`; how many items of its container changed with it."""
-    others = f"; {cause.item_count} more items changed with it" if cause.item_count else ""
-    return f"{cause.name or 'the guarded value'} {format_change(cause.values)}{others}"
 
 
 def format_user_line(cause: Cause) -> str:
@@ -261,6 +253,11 @@ WORDS: Mapping[str, Callable[[Cause], str]] = {
     "dynamic": lambda cause: fix_code(make_dynamic_fix(cause)) or "",
     "isolate": write_isolation,
 }
+
+
+def begin_lower(text: str) -> str:
+    """A sentence as the rest of another one."""
+    return text[:1].lower() + text[1:]
 
 
 def list_changes(*ways: Settings | CodeChange | str | None) -> tuple[CodeChange, ...]:
@@ -304,7 +301,6 @@ def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = 
 
 
 def _rate(rule: Rule, seconds: float, count: int) -> str:
-    """The severity of a finding, as its rule says."""
     if rule.severity is not None:
         return rule.severity
     if rule.many is not None:

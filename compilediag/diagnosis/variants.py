@@ -111,8 +111,8 @@ def list_inputs(data: Rows) -> dict[tuple[str, str, int], list[str]]:
 
 @kept
 def find_inputs(evidence: Evidence) -> Mapping[str | None, str]:
-    """Compile key -> the tensors that its graph takes: `x: f32[4, 16], y: i64[4]`. A dynamic size has the value that it
-    had in the call that compiled.
+    """Compile key -> the tensors that its graph takes, without parameters: `x: f32[4, 16], y: i64[4]`. A dynamic size
+    has the value that it had in the call that compiled.
     """
     texts: dict[str | None, str] = {}  # Several compiles can have the same graph.
     found: dict[str | None, str] = {}
@@ -121,7 +121,14 @@ def find_inputs(evidence: Evidence) -> Mapping[str | None, str]:
         if row.name != GRAPH or not row.digest or row.event_id is None or row.compile_key is None:
             continue
         if row.digest not in texts:
-            texts[row.digest] = _list_inputs(evidence.read_artifact(row.event_id)[:MAX_HEAD])
+            inputs = dict.fromkeys(_INPUT.findall(evidence.read_artifact(row.event_id)[:MAX_HEAD]))
+            tensors = [
+                f"{name.removeprefix('L_')}: {_STRIDES.sub(' ', kind)}"
+                for name, kind in inputs
+                if not _PARAMETER.search(name)
+            ]
+            more = f", and {len(tensors) - SHOWN_INPUTS} more" if len(tensors) > SHOWN_INPUTS else ""
+            texts[row.digest] = format_line(", ".join(tensors[:SHOWN_INPUTS]) + more, 110) or "no tensor inputs"
         found[row.compile_key] = _name_sizes(texts[row.digest], shapes.get(row.compile_key, ()))
     return found
 
@@ -130,11 +137,3 @@ def _name_sizes(inputs: str, shapes: Iterable[SymbolicShape]) -> str:
     """The inputs with the values of torch's symbols."""
     values = {shape.symbol: shape.value for shape in shapes if shape.action == "created"}
     return _SYMBOL.sub(lambda name: values.get(name[0]) or name[0], inputs)
-
-
-def _list_inputs(graph: str) -> str:
-    """`x: f32[4, 16], y: i64[4]`: the tensors of a graph that are no parameters."""
-    found = dict.fromkeys(pair for pair in _INPUT.findall(graph) if not _PARAMETER.search(pair[0]))
-    texts = [f"{name.removeprefix('L_')}: {_STRIDES.sub(' ', kind)}" for name, kind in found]
-    more = f", and {len(texts) - SHOWN_INPUTS} more" if len(texts) > SHOWN_INPUTS else ""
-    return format_line(", ".join(texts[:SHOWN_INPUTS]) + more, 110) or "no tensor inputs"

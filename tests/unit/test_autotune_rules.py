@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.autotune import compute_margin, count_calls_to_pay, find_tuning_runs, make_runs_frame
+from compilediag.diagnosis.rules.autotune import compute_margin, count_calls_to_pay, find_tuning_runs
 from tests.unit.tables_builder import FORWARD, tables, tuning
 
 NO_ROOM = "out of resource: shared memory, Required: 294912, Hardware limit: 232448"
@@ -100,14 +100,13 @@ def test_runs_of_two_processes_may_have_the_same_number():
     assert len(find_tuning_runs(tables(*alone))) == 2, "a choice without a run is one of its own"
 
 
-def test_the_frame_has_numbers_and_na():
+def test_what_is_not_known_of_a_run_is_none():
     rows = [*tuning("1"), *tuning("2", {"triton_a": 0.1}, benchmark_s=None, precompile_s=None)]
-    frame = make_runs_frame(tables(*rows))
-    assert frame["winner"].tolist() == ["triton_mm_1", "triton_a"]
-    assert frame["margin_extern"].tolist() == pytest.approx([0.02, float("nan")], nan_ok=True)
-    assert frame["spent_s"].tolist() == pytest.approx([0.8, float("nan")], nan_ok=True)
-    assert frame["break_even"].dtype == "Int64" and frame["break_even"].isna().tolist() == [False, True]
-    assert list(make_runs_frame(tables()).columns) == list(frame.columns)
+    known, unknown = find_tuning_runs(tables(*rows))
+    assert (known.winner, unknown.winner) == ("triton_mm_1", "triton_a")
+    assert (known.margin_extern, known.spent_s) == pytest.approx((0.02, 0.8)) and known.break_even is not None
+    assert unknown.margin_extern is unknown.spent_s is unknown.break_even is None
+    assert find_tuning_runs(tables()) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
-from compilediag.diagnosis.rules.cudagraphs import make_functions_frame
+from compilediag.diagnosis.rules.cudagraphs import group_by_function
 from compilediag.errors import CompilediagError
 from compilediag.events import Phase, TracedFunction
 from compilediag.views.figures import ACTIONS, FIGURES, GRAPH_CALLS, KINDS, OUTCOMES, find_axis_end
@@ -108,13 +108,16 @@ def test_coverage_is_the_share_of_calls_that_a_replay_answered(session):
     assert list(found["no graph"].customdata) == ["0 calls, 0 %", "calls not counted", "calls not counted"]
 
 
-def test_the_frame_of_functions_has_the_same_numbers(session, tmp_path):
-    frame = make_functions_frame(session.data).set_index("function")
-    assert frame.loc["forward", ["captured", "rerecorded", "warmups", "skipped"]].tolist() == [2, 1, 1, 1]
-    assert frame["replays"].tolist()[0] == 97 and frame["replays"].isna().tolist() == [False, True, True]
-    assert frame["coverage"].tolist() == [0.97, 0.0, 0.0], "what was skipped has no replays, counted or not"
+def test_the_groups_of_functions_have_the_same_numbers(session, tmp_path):
+    forward, *others = (function.as_dict() for function in group_by_function(session.data))
+    assert [forward[name] for name in ("function", "captured", "rerecorded", "warmups", "skipped", "replays")] == [
+        *("forward", 2, 1, 1, 1, 97)
+    ]
+    assert [other["replays"] for other in others] == [None, None]
+    shares = [function.coverage for function in group_by_function(session.data)]
+    assert shares == [0.97, 0.0, 0.0], "what was skipped has no replays, counted or not"
     (tmp_path / "empty").mkdir()
-    assert len(make_functions_frame(saved(tmp_path / "empty").data)) == 0
+    assert group_by_function(saved(tmp_path / "empty").data) == []
 
 
 def test_functions_with_one_reason_share_a_bar(session):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from ...decode.records.autotune_choices import INFINITE
 from ...events import AutotuneChoice, Rows
@@ -38,10 +38,6 @@ from ..evidence import (
 )
 from ..finding import Finding
 from ..rule import Rule, report
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: A choice that passes an early stage is timed again in a later one: only the later time counts.
 _EARLY = ("prescreen", "precompile")
@@ -133,16 +129,6 @@ def group_by_run(data: Rows) -> list[list[AutotuneChoice]]:
     return list(group_by(data.rows(AutotuneChoice), get_run_key).values())
 
 
-def make_runs_frame(data: Rows) -> pd.DataFrame:
-    """One row per run, with the fields of `TuningRun` as columns; missing numbers are NA."""
-    import pandas as pd
-
-    runs = [asdict(run) | {"label": run.label} for run in find_tuning_runs(data)]
-    frame = pd.DataFrame(runs, columns=[*TuningRun.__dataclass_fields__, "label"])
-    numbers = {name: "float64" for name, f in TuningRun.__dataclass_fields__.items() if "float" in str(f.type)}
-    return frame.astype({**numbers, "break_even": "Int64"})
-
-
 def get_run_key(row: AutotuneChoice) -> RunKey:
     """What the rows of one run have in common; a choice without a run is a run of its own."""
     return row.rank, row.pid, row.run_id or f"event {row.event_id}"
@@ -157,7 +143,10 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
     runner_up = others[0] if others and winner_ms is not None else None
     extern_ms = next((row.time_ms for row in final if row.choice_kind == "extern"), None)
     saved_ms = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
-    benchmark_s, precompile_s = sum_stages(rows), _find_longest(row.precompile_s for row in rows)
+    stages = group_by((row for row in rows if row.stage != UNTIMED), lambda row: row.stage)
+    # Each row of a stage has the seconds of the whole stage.
+    benchmark_s = sum_known(_find_longest(row.benchmark_s for row in stage) for stage in stages.values())
+    precompile_s = _find_longest(row.precompile_s for row in rows)
     spent = sum_known((benchmark_s, precompile_s))
     timed = {row.choice for row in final}
     # Choice -> the first line of why it has no time, for those that never got one.
@@ -215,12 +204,6 @@ def count_calls_to_pay(spent_s: float | None, saved_ms: float | None) -> int | N
     return math.ceil(spent_s * 1e3 / saved_ms)
 
 
-def sum_stages(rows: Iterable[AutotuneChoice]) -> float | None:
-    """Seconds that all stages of a run took to time choices; each row of a stage has the seconds of the whole stage."""
-    stages = group_by((row for row in rows if row.stage != UNTIMED), lambda row: row.stage)
-    return sum_known(_find_longest(row.benchmark_s for row in found) for found in stages.values())
-
-
 def _find_longest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if is_timed(value)), default=None)
 
@@ -276,32 +259,27 @@ RULES = (SMALL_GAIN, TUNED_AGAIN, ALL_FAILED, CHOICES_FAILED)
 def find_tuning_problems(evidence: Evidence) -> list[Finding]:
     """Runs in which every choice failed, that gained little or were repeated, and choices that failed often."""
     runs = find_tuning_runs(evidence)
-    measured = [run for run in runs if run.from_cache is None]
-
-    def get_problem(run: TuningRun) -> tuple[object, ...]:
-        # Runs of one process have it in common if they tune the same, as far as is known.
-        what = (run.tuner, run.op, run.inputs or run.event_id, run.device)
-        return (run.rank, run.pid, *what, run.choices, run.stages)
-
     return [
         *(_report_no_choice(run) for run in runs if run.choices and not run.timed and run.failed),
-        *map(_report_small_gain, group_small_gains(measured)),
-        *(_report_repeated(group) for group in group_by(measured, get_problem).values() if len(group) > 1),
+        *map(_report_small_gain, group_small_gains(runs)),
+        *_find_repeated(runs),
         *_find_failing_choices(runs),
     ]
 
 
 def group_small_gains(runs: Iterable[TuningRun]) -> list[list[TuningRun]]:
     """The runs that gained little, each op's together, if they took long enough to be reported."""
-    measured = (run for run in runs if run.from_cache is None and _has_small_gain(run))
-    groups = group_by(measured, lambda run: (run.tuner, run.op)).values()
+    gained_little = (
+        run
+        for run in runs
+        if run.from_cache is None
+        and run.margin_extern is not None
+        and run.margin_extern < MIN_GAIN
+        # A choice that won for what was fused to it has its gain there; its own time does not show it.
+        and not ("fusion" in run.stages and run.winner_kind != "extern")
+    )
+    groups = group_by(gained_little, lambda run: (run.tuner, run.op)).values()
     return [group for group in groups if sum_seconds(run.spent_s for run in group) >= SMALL_GAIN.worth_s]
-
-
-def _has_small_gain(run: TuningRun) -> bool:
-    """A choice that won for what was fused to it has its gain there; its own time does not show it."""
-    is_fused = "fusion" in run.stages and run.winner_kind != "extern"
-    return run.margin_extern is not None and run.margin_extern < MIN_GAIN and not is_fused
 
 
 def _report_small_gain(runs: list[TuningRun]) -> Finding:
@@ -328,10 +306,18 @@ def _report(rule: Rule, runs: Sequence[TuningRun], facts: Mapping[str, object], 
     return report(rule, (), facts, **(found | fields))
 
 
-def _report_repeated(runs: list[TuningRun]) -> Finding:
-    again = sum_seconds(run.spent_s for run in runs[1:])
-    facts = {"what": runs[0].label, "times": len(runs), "spent": format_seconds(again)}
-    return _report(TUNED_AGAIN, runs, facts, seconds_lost=again, count=len(runs) - 1)
+def _find_repeated(runs: Iterable[TuningRun]) -> Iterator[Finding]:
+    """Runs of one process that tune the same, as far as is known."""
+    same = ("rank", "pid", "tuner", "op", "device", "choices", "stages")
+    groups = group_by(
+        (run for run in runs if run.from_cache is None),
+        lambda run: (run.inputs or run.event_id, *(getattr(run, name) for name in same)),
+    )
+    for group in groups.values():
+        if len(group) > 1:
+            again = sum_seconds(run.spent_s for run in group[1:])
+            facts = {"what": group[0].label, "times": len(group), "spent": format_seconds(again)}
+            yield _report(TUNED_AGAIN, group, facts, seconds_lost=again, count=len(group) - 1)
 
 
 _NO_CHOICE = (
@@ -353,17 +339,6 @@ def _report_no_choice(run: TuningRun) -> Finding:
     return _report(ALL_FAILED, [run], facts, seconds_lost=run.spent_s or 0.0, evidence=run.evidence, details=details)
 
 
-def _find_failing_choices(runs: list[TuningRun]) -> list[Finding]:
-    """Choices that failed for one reason, over all runs in which others succeeded; one finding per reason."""
-    found: dict[str, list[tuple[TuningRun, int]]] = defaultdict(list)
-    for run in runs:
-        for reason, count in run.fail_reasons if run.timed else ():
-            kind = next((kind for kind in _KINDS if kind in reason), reason)
-            found[kind].append((run, count))
-    reports = (_report_failing(kind, failures) for kind, failures in found.items())
-    return [one for one in reports if one.count >= CHOICES_FAILED.worth_count]
-
-
 #: Part of the tuner's reason -> what the failure is called, and what it means.
 _KINDS = {
     "out of resource": (
@@ -378,17 +353,25 @@ _KINDS = {
 }
 
 
-def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding:
-    runs = list({run.evidence: run for run, _ in failures}.values())
-    failed = sum(count for _, count in failures)
-    name, advice = _KINDS.get(kind, (kind, "torch dropped them and took other choices."))
-    ops = list(dict.fromkeys(format_line(run.op or "an op", 40) for run in runs))
-    facts = {
-        "failed": failed,
-        "choices": sum(run.choices for run in runs),
-        "ops": format_names(ops),
-        "reason": name,
-        "advice": advice,
-    }
-    details = dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason)
-    return _report(CHOICES_FAILED, runs, facts, count=failed, details=tuple(details)[:64], is_expected=True)
+def _find_failing_choices(runs: Iterable[TuningRun]) -> Iterator[Finding]:
+    """Choices that failed for one reason, over all runs in which others succeeded; one finding per reason."""
+    found: dict[str, list[tuple[TuningRun, int]]] = defaultdict(list)
+    for run in runs:
+        for reason, count in run.fail_reasons if run.timed else ():
+            kind = next((kind for kind in _KINDS if kind in reason), reason)
+            found[kind].append((run, count))
+    for kind, failures in found.items():
+        failed = sum(count for _, count in failures)
+        if failed < CHOICES_FAILED.worth_count:
+            continue
+        own = list({run.evidence: run for run, _ in failures}.values())
+        name, advice = _KINDS.get(kind, (kind, "torch dropped them and took other choices."))
+        facts = {
+            "failed": failed,
+            "choices": sum(run.choices for run in own),
+            "ops": format_names(list(dict.fromkeys(format_line(run.op or "an op", 40) for run in own))),
+            "reason": name,
+            "advice": advice,
+        }
+        details = dict.fromkeys(reason for run in own for reason, _ in run.fail_reasons if kind in reason)
+        yield _report(CHOICES_FAILED, own, facts, count=failed, details=tuple(details)[:64], is_expected=True)

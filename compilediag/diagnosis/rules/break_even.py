@@ -8,10 +8,10 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...decode.guards.guard_text import ObjectNames, parse_tree_line, split_tree
 from ...decode.records.record_kinds import GUARD_TREE
@@ -177,7 +177,6 @@ def list_entries(evidence: Evidence) -> list[CompiledEntry]:
 
 
 def _tally(rows: Iterable[Calls], key: Callable[[Calls], K]) -> dict[K, CallTally]:
-    """The calls of each entry or function."""
     tallies: dict[K, CallTally] = defaultdict(CallTally)
     for row in rows:
         tallies[key(row)].add(row)
@@ -192,19 +191,19 @@ def break_even(data: Rows) -> pd.DataFrame:
     """One row per entry, with the columns of `COLUMNS`. What was not counted is NA."""
     import pandas as pd
 
-    frame = pd.DataFrame([_make_cells(entry) for entry in list_entries(data)], columns=list(COLUMNS))
-    return frame.astype({name: column["dtype"] for name, column in COLUMNS.items()})
-
-
-def _make_cells(entry: CompiledEntry) -> dict[str, Any]:
     of_compile = ("event_id", "rank", "pid", "compile_id", "compile_key", "function", "file", "line")
     of_calls = ("calls", "mean_s", "eager_s", "won_s", "break_even", "once")
-    return {
-        **{name: getattr(entry.compile, name) for name in of_compile},
-        "paid_s": entry.paid_s,
-        "first_s": entry.tally.first_s if entry.tally else None,
-        **{name: getattr(entry.worth, name, None) for name in of_calls},
-    }
+    cells = [
+        {
+            **{name: getattr(entry.compile, name) for name in of_compile},
+            "paid_s": entry.paid_s,
+            "first_s": entry.tally.first_s if entry.tally else None,
+            **{name: getattr(entry.worth, name, None) for name in of_calls},
+        }
+        for entry in list_entries(data)
+    ]
+    frame = pd.DataFrame(cells, columns=list(COLUMNS))
+    return frame.astype({name: column["dtype"] for name, column in COLUMNS.items()})
 
 
 #: The columns of `break_even`.
@@ -302,34 +301,29 @@ def find_guard_costs(evidence: Evidence) -> list[Finding]:
         (entry for entry in list_entries(evidence) if entry.compile.guard_check_us is not None),
         lambda entry: entry.place,
     )
-    return [found for entries in groups.values() if (found := _report_guards(evidence, entries)) is not None]
-
-
-def _report_guards(evidence: Evidence, entries: Sequence[CompiledEntry]) -> Finding | None:
-    timed = [(entry, entry.worth) for entry in entries if entry.worth is not None and entry.worth.mean_s is not None]
-    calls = sum(worth.calls for _, worth in timed)
-    checks_s = sum(worth.calls * (entry.compile.guard_check_us or 0.0) / 1e6 for entry, worth in timed)
-    runs_s = sum(worth.calls * (worth.mean_s or 0.0) for _, worth in timed)
-    if not calls or checks_s / calls * 1e6 < GUARDS_US or checks_s < GUARDS_SHARE * (checks_s + runs_s):
-        return None
-    most, _ = max(timed, key=lambda pair: pair[1].calls)
-    is_known = can_use_dict_tags(evidence)
-    facts = {
-        "guards": format_amount(most.compile.guard_count or 0, "guard"),
-        "check": format_seconds(checks_s / calls),
-        "share": format_share(checks_s / (checks_s + runs_s)),
-        "setting": _TRY_TAGS if is_known else "",
-    }
-    trees = (row for row in evidence.rows(Artifact) if row.name == GUARD_TREE)
-    tree = next((row.event_id for row in trees if row.compile_key == most.compile.compile_key), None)
-    parts = find_guarded_parts(evidence.read_artifact(tree))
-    return report(
-        GUARD_COST,
-        (entry.compile for entry, _ in timed),
-        facts,
-        details=tuple(f"{format_share(share)} of the guards are on {name} and what is in it" for name, share in parts),
-        changes=(CodeChange(settings={DICT_TAGS: True}),) if is_known else (),
-    )
+    has_setting = can_use_dict_tags(evidence)
+    findings = []
+    for entries in groups.values():
+        timed = [(each.compile, each.worth) for each in entries if each.worth and each.worth.mean_s is not None]
+        calls = sum(worth.calls for _, worth in timed)
+        checks_s = sum(worth.calls * (row.guard_check_us or 0.0) / 1e6 for row, worth in timed)
+        runs_s = sum(worth.calls * (worth.mean_s or 0.0) for _, worth in timed)
+        if not calls or checks_s / calls * 1e6 < GUARDS_US or checks_s < GUARDS_SHARE * (checks_s + runs_s):
+            continue
+        most, _ = max(timed, key=lambda pair: pair[1].calls)
+        facts = {
+            "guards": format_amount(most.guard_count or 0, "guard"),
+            "check": format_seconds(checks_s / calls),
+            "share": format_share(checks_s / (checks_s + runs_s)),
+            "setting": _TRY_TAGS if has_setting else "",
+        }
+        trees = (row for row in evidence.rows(Artifact) if row.name == GUARD_TREE)
+        tree = next((row.event_id for row in trees if row.compile_key == most.compile_key), None)
+        parts = find_guarded_parts(evidence.read_artifact(tree))
+        details = tuple(f"{format_share(share)} of the guards are on {name} and what is in it" for name, share in parts)
+        changes = (CodeChange(settings={DICT_TAGS: True}),) if has_setting else ()
+        findings.append(report(GUARD_COST, (row for row, _ in timed), facts, details=details, changes=changes))
+    return findings
 
 
 def can_use_dict_tags(evidence: Evidence) -> bool:

@@ -242,17 +242,21 @@ def find_cache_problems(evidence: Evidence) -> list[Finding]:
         if row.compile_key is not None and is_timed(row.aot_s):
             compiles[row.compile_key] += row.aot_s
     by_settings = group_by(missed, lambda row: tuple(dict.fromkeys(map(get_component, row.key_diff or ()))))
-    return [
-        *(
-            _report_settings(names, group, costs)
-            for names, group in by_settings.items()
-            if names and all(name.startswith(SETTINGS) for name in names)
-        ),
-        *(_report_gone(cache, group, costs) for cache, group in gone.items()),
-        *(_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass")),
-        *(_report_failure(group) for group in _group_by_reason(rows, "failed")),
-        *_report_unused(rows, costs),
-    ]
+    found = []
+    for names, group in by_settings.items():
+        if names and all(name.startswith(SETTINGS) for name in names):
+            found.append(_report_settings(names, group, costs))
+    for cache, group in gone.items():
+        lost = _sum_costs(group, costs)
+        facts = {
+            "misses": format_amount(len(group), "miss", "misses"),
+            "cache": _name(cache),
+            "cost": f" cost {format_seconds(lost)}" if lost else "",
+        }
+        found.append(report(_ENTRY_GONE, group, facts, seconds_lost=lost))
+    found += (_report_bypass(group, compiles) for group in _group_by_reason(rows, "bypass"))
+    found += map(_report_failure, _group_by_reason(rows, "failed"))
+    return found + _report_unused(rows, costs)
 
 
 class LoadedArtifacts(NamedTuple):
@@ -318,7 +322,6 @@ def _sum_costs(rows: Iterable[CacheLookup], costs: Mapping[str | None, float]) -
 
 
 def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
-    """Misses that these settings alone explain."""
     lost = _sum_costs(rows, costs)
     texts = (text for row in rows for text in row.key_diff or () if get_component(text) == names[0])
     change = format_line(next(texts).partition(": ")[2], 80)
@@ -332,16 +335,6 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: Map
         "advice": _explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
     }
     return report(_SETTINGS_DIFFER, rows, facts, seconds_lost=lost, details=_list_differences(rows))
-
-
-def _report_gone(cache: str | None, rows: list[CacheLookup], costs: Mapping[str | None, float]) -> Finding:
-    lost = _sum_costs(rows, costs)
-    facts = {
-        "misses": format_amount(len(rows), "miss", "misses"),
-        "cache": _name(cache),
-        "cost": f" cost {format_seconds(lost)}" if lost else "",
-    }
-    return report(_ENTRY_GONE, rows, facts, seconds_lost=lost)
 
 
 def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> list[list[CacheLookup]]:
@@ -445,10 +438,11 @@ class LookupGroup:
         self.counts[COUNTED.get(row.outcome or "", "other")] += 1
         self.saved_s = _add_seconds(self.saved_s, row.saved_s)
         self.taken_s = _add_seconds(self.taken_s, row.taken_s)
-        reason = explain_outcome(row)
+        texts = (row.guard, "; ".join(row.key_diff or ()), row.reason)
+        reason = next(filter(None, texts), None) if row.outcome in UNMET else None
         if reason is not None:
-            self.why = reason
-            self.reasons[reason] += 1
+            self.why = format_line(reason, 300)
+            self.reasons[self.why] += 1
 
     def as_dict(self) -> dict[str, object]:
         """Its cells as a row of a table; `time_ns` is when the latest lookup began."""
@@ -464,14 +458,6 @@ class LookupGroup:
             "taken_s": self.taken_s,
             "reasons": [f"{count}x {reason}" for reason, count in self.reasons.most_common(SHOWN_REASONS)],
         }
-
-
-def explain_outcome(row: CacheLookup) -> str | None:
-    """What kept a lookup from being a hit, in one line; None if it hit, or nothing is known."""
-    if row.outcome not in UNMET:
-        return None
-    texts = [row.guard, "; ".join(row.key_diff or ()), row.reason]
-    return next((format_line(text, 300) for text in texts if text), None)
 
 
 def _add_seconds(total: float | None, value: float | None) -> float | None:

@@ -31,6 +31,7 @@ from ...events import (
 from ...formatting import (
     format_amount,
     format_count,
+    format_first_line,
     format_function,
     format_line,
     format_names,
@@ -57,7 +58,7 @@ from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems, find_tuning
 from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
-from .cudagraphs import advise_skip, describe_refusal, list_refusals
+from .cudagraphs import advise_skip
 
 #: The first version of torch in which a nested compile region is traced once, however often it is called. In 2.11,
 #: Dynamo traces it at each call, which takes longer than inlining it.
@@ -159,6 +160,8 @@ NOT_CAPTURED = Rule(
     cause="CUDA graphs were asked for, and none was captured",
     headline="No CUDA graph was captured: {first}",
 )
+#: What ends without a capture, and what shows that there was one.
+_REFUSED, _CAPTURED = ("skip", "stuck", "failed"), ("record", "rerecord", "replays")
 #: Functions that the details of tracing list.
 SHOWN_FUNCTIONS = 5
 #: In a headline: the compile time of the session, which is filled in last.
@@ -290,11 +293,19 @@ def _find_tuning(evidence: Evidence) -> list[CompileCost]:
 
 @kept_of(CudaGraphAction)
 def _find_not_captured(evidence: Evidence) -> list[CompileCost]:
-    """CUDA graphs that were asked for and never captured, as one cost of all functions."""
-    refusals = list_refusals(evidence)
-    if not refusals:
+    """CUDA graphs that were asked for and never captured, as one cost of all functions: the first reason of each. None
+    if something was captured, or may still be.
+    """
+    rows = [row for row in evidence.rows(CudaGraphAction) if row.backend != "user"]
+    first = {get_place(row): row for row in reversed(rows) if row.action in _REFUSED}
+    is_any_left = any(row.action in _CAPTURED or get_place(row) not in first for row in rows)
+    if not rows or is_any_left or evidence.state == "watching":
         return []
-    reasons = [f"{describe_refusal(row)} in {format_function(*get_place(row))}" for row in refusals]
+    refusals = [*reversed(first.values())]
+    reasons = []
+    for row in refusals:
+        why = row.reason or ("no reason given" if row.action == "skip" else "no capture succeeded")
+        reasons.append(f"{format_first_line(why)} in {format_function(*get_place(row))}")
     advice = list(dict.fromkeys(filter(None, (advise_skip(row.reason) for row in refusals))))
     facts = {
         "reasons": format_names(reasons),
@@ -394,42 +405,40 @@ def find_unrolled_loops(evidence: Evidence) -> list[Finding]:
     """One finding for each loop whose iterations took much of the compile time of a function."""
     found = find_repeated_code(evidence, "loop", _LOOP, lambda row: row.outcome == "ok")
     groups = group_by(found, lambda one: (*get_place(one.forward), one.code["file"], one.code["line"]))
-    return [
-        _report_loop(group, evidence.torch_version)
-        for group in groups.values()
-        if sum(one.saved_s for one in group) >= UNROLLED_LOOP.worth_s
-    ]
-
-
-def _report_loop(compiles: Sequence[RepeatedCode], version: tuple[int, int]) -> Finding:
-    loop = max((one.code for one in compiles), key=lambda code: code["count"])
-    saved = sum(one.saved_s for one in compiles)
-    rows = [row for one in compiles for row in one.rows]
-    module = parse_path(loop.get("module") or "")
-    name = format_line(module.text if module is not None else loop.get("body") or "", 60)
-    words = {"body": f"`{name}`" if name else "the body of the loop, as a function,", "name": name or "body"}
-    advice = (_COMPILE_BODY, _REGION) if version >= REGIONS_SINCE else (_COMPILE_BODY,)
-    texts = [text.format_map(words) for text in advice]
-    facts = {
-        "place": format_place(loop["file"], loop["line"]),
-        "number": format_count(loop["count"]),
-        "share": format_share(min(1.0, loop["count"] * loop["ops"] / loop["graph_ops"])),
-        "seconds": format_seconds(saved),
-        "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
-        "advice": " ".join(texts),
-    }
-    return report(
-        UNROLLED_LOOP,
-        rows,
-        facts,
-        seconds_lost=saved,
-        severity=get_severity(saved, 1, "medium"),
-        count=len(compiles),
-        changes=list_changes(*texts),
-        user_file=loop["file"],
-        user_line=loop["line"],
-        user_code=loop.get("code"),
-    )
+    advice = (_COMPILE_BODY, _REGION) if evidence.torch_version >= REGIONS_SINCE else (_COMPILE_BODY,)
+    findings = []
+    for group in groups.values():
+        saved = sum(one.saved_s for one in group)
+        if saved < UNROLLED_LOOP.worth_s:
+            continue
+        loop = max((one.code for one in group), key=lambda code: code["count"])
+        rows = [row for one in group for row in one.rows]
+        module = parse_path(loop.get("module") or "")
+        name = format_line(module.text if module is not None else loop.get("body") or "", 60)
+        words = {"body": f"`{name}`" if name else "the body of the loop, as a function,", "name": name or "body"}
+        texts = [text.format_map(words) for text in advice]
+        facts = {
+            "place": format_place(loop["file"], loop["line"]),
+            "number": format_count(loop["count"]),
+            "share": format_share(min(1.0, loop["count"] * loop["ops"] / loop["graph_ops"])),
+            "seconds": format_seconds(saved),
+            "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
+            "advice": " ".join(texts),
+        }
+        finding = report(
+            UNROLLED_LOOP,
+            rows,
+            facts,
+            seconds_lost=saved,
+            severity=get_severity(saved, 1, "medium"),
+            count=len(group),
+            changes=list_changes(*texts),
+            user_file=loop["file"],
+            user_line=loop["line"],
+            user_code=loop.get("code"),
+        )
+        findings.append(finding)
+    return findings
 
 
 @kept_after(Compile, Phase, KernelCompile)
@@ -443,27 +452,25 @@ def find_repeated_blocks(evidence: Evidence) -> list[CompileCost]:
     found = find_repeated_code(evidence, "blocks", {"class": str, "path": str}, is_compiled)
     worth = [one for one in found if one.saved_s >= REPEATED_BLOCKS.worth_s]
     groups = group_by(worth, lambda one: (*get_place(one.forward), one.code["class"], one.code["count"]))
-    return [_report_blocks(group) for group in groups.values()]
-
-
-def _report_blocks(compiles: Sequence[RepeatedCode]) -> CompileCost:
-    forward, blocks = compiles[0].forward, compiles[0].code
-    rows, saved = [row for one in compiles for row in one.rows], sum(one.saved_s for one in compiles)
-    facts = {
-        "number": int(blocks["count"]),
-        "class": format_line(blocks["class"], 60),
-        "share": format_share(blocks["count"] * blocks["ops"] / blocks["graph_ops"]),
-        "times": f", {len(compiles)} times," if len(compiles) > 1 else "",
-        "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
-    }
-    cost = _report(REPEATED_BLOCKS, saved, rows, facts, get_place(forward))
-    # A file can contain any text, and users paste these lines into their program.
-    name = blocks["class"] if blocks["class"].isidentifier() else "Block"
-    code = (
-        f'for block in model.modules():\n    if type(block).__name__ == "{name}":\n        block.compile()\n'
-        "# and call the model itself, without torch.compile around it"
-    )
-    return replace(cost, code=code, details=(f"first block: {format_line(blocks['path'], 100)}",))
+    costs = []
+    for group in groups.values():
+        blocks, rows = group[0].code, [row for one in group for row in one.rows]
+        facts = {
+            "number": int(blocks["count"]),
+            "class": format_line(blocks["class"], 60),
+            "share": format_share(blocks["count"] * blocks["ops"] / blocks["graph_ops"]),
+            "times": f", {len(group)} times," if len(group) > 1 else "",
+            "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
+        }
+        cost = _report(REPEATED_BLOCKS, sum(one.saved_s for one in group), rows, facts, get_place(group[0].forward))
+        # A file can contain any text, and users paste these lines into their program.
+        name = blocks["class"] if blocks["class"].isidentifier() else "Block"
+        code = (
+            f'for block in model.modules():\n    if type(block).__name__ == "{name}":\n        block.compile()\n'
+            "# and call the model itself, without torch.compile around it"
+        )
+        costs.append(replace(cost, code=code, details=(f"first block: {format_line(blocks['path'], 100)}",)))
+    return costs
 
 
 @kept_after(Compile)
@@ -503,8 +510,14 @@ def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
     """
     if evidence.state == "watching":
         return []
-    phases, compiles = evidence.by_compile(Phase), evidence.by_compile(Compile)
-    unused = [rows[0] for key, rows in compiles.items() if key is not None and _is_unused(rows, phases.get(key, ()))]
+    phases, unused = evidence.by_compile(Phase), []
+    for key, rows in evidence.by_compile(Compile).items():
+        names = [phase.name or "" for phase in phases.get(key, ())]
+        # A backward that torch compiles with the forward leaves no trace when it runs, so nothing is known of it.
+        is_early = any(EARLY_BACKWARD in name for name in names)
+        is_fresh = rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
+        if key is not None and len(rows) == 1 and is_fresh and JOINT in names and not is_early:
+            unused.append(rows[0])
     found = []
     for rows in group_by(unused, get_place).values():
         own = [phase for row in rows for phase in phases[row.compile_key]]
@@ -514,14 +527,6 @@ def find_unused_backwards(evidence: Evidence) -> list[CompileCost]:
             cost = _report(UNUSED_BACKWARD, seconds, rows, {}, get_place(rows[0]))
             found.append(replace(cost, code="with torch.no_grad():\n    ...  # the call"))
     return found
-
-
-def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
-    """A backward that torch compiles with the forward leaves no trace when it runs, so nothing is known of it."""
-    names = [phase.name or "" for phase in phases]
-    is_early = any(EARLY_BACKWARD in name for name in names)
-    is_fresh = rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
-    return len(rows) == 1 and is_fresh and JOINT in names and not is_early
 
 
 NO_BACKWARD = "torch stores the entry of AOTAutogradCache after the backward, and no backward was compiled"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...events import CudaGraphAction, Rows
 from ...formatting import (
@@ -25,10 +25,6 @@ from ..change import CodeChange
 from ..evidence import Evidence, find_first, get_place, group_by, is_timed, kept_of, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: What the reason of a skip begins with -> what to change. The first that fits counts.
 SKIPS = (
@@ -125,16 +121,9 @@ _OVERWRITTEN_GRADIENT = (
 )
 
 
-def _make_rule(
-    rule: str,
-    title: str,
-    action: str,
-    severity: str | None = None,
-    **more: Any,
-) -> Rule:
-    """A rule about a function, whose name its title begins with."""
-    own = {"title": f"{{function}} {title}", "action": action, "severity": severity, "docs": "cudagraphs"}
-    return Rule(rule, is_at_user_line=True, **(own | more))
+def _make_rule(rule: str, title: str, action: str, severity: str | None = None, **more: Any) -> Rule:
+    title = f"{{function}} {title}"
+    return Rule(rule, title=title, action=action, severity=severity, is_at_user_line=True, docs="cudagraphs", **more)
 
 
 _SKIP = _make_rule("cudagraph_skip", "runs without CUDA graphs: {reason}", "{advice}", "medium")
@@ -203,8 +192,6 @@ def advise_skip(reason: str | None) -> str:
 
 Actions = list[CudaGraphAction]
 
-#: What ends without a capture, and what shows that there was one.
-_REFUSED, _CAPTURED = ("skip", "stuck", "failed"), ("record", "rerecord", "replays")
 #: From so many sizes on, the severity is not low.
 MANY_SIZES = 8
 #: torch's settings of 2.15; their names are in the reasons of rows that they caused.
@@ -216,41 +203,27 @@ _MANAGED_LIMIT = "cudagraph_managed_input_rerecord_limit"
 def find_cudagraph_problems(evidence: Evidence) -> list[Finding]:
     """Problems of the graphs that torch.compile captures; the user's own graphs are only in the table."""
     rows = evidence.rows(CudaGraphAction)
-    again = _group(rows, "rerecord", lambda row: (*_get_function(row), row.mismatch, row.input))
-    demoted = [row for row in rows if row.action == "demoted"]
-    abandoned = {_get_function(row) for row in rows if row.action == "limit"}
-    captured = [group for group in again if len(group) >= _AGAIN.worth_count]
-    sizes = _group((row for row in rows if row.sizes is not None), "record", _get_function)
-    paths = _group(rows, "record", lambda row: (row.pid, row.function_id, *_get_function(row), row.sizes))
-    return [
-        *map(_report_skip, _group(rows, "skip", lambda row: (*_get_function(row), row.reason, *_get_user_line(row)))),
-        *(_report_again(group, demoted) for group in captured if _get_function(group[0]) not in abandoned),
-        *(_report_sizes(group) for group in sizes if len({row.sizes for row in group}) >= _NEW_SIZES.worth_count),
-        *(
-            _report(_PATHS, group, seconds_lost=_sum_seconds(group[1:]))
-            for group in paths
-            if len({row.parent_id for row in group}) >= _PATHS.worth_count
-        ),
-        *map(_report_limit, _group(rows, "limit", _get_function)),
-        *map(_report_stuck, _group(rows, "stuck", _get_function)),
-        *_find_lost_outputs(rows),
-        *(_report(_FAILED, group) for group in _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
-    ]
-
-
-def list_refusals(evidence: Evidence) -> Actions:
-    """Why CUDA graphs were asked for in vain: the first reason of each function; none if something was captured, or may
-    still be.
-    """
-    rows = [row for row in evidence.rows(CudaGraphAction) if row.backend != "user"]
-    refused = {get_place(row): row for row in reversed(rows) if row.action in _REFUSED}
-    is_any_left = any(row.action in _CAPTURED or get_place(row) not in refused for row in rows)
-    return [] if is_any_left or evidence.state == "watching" else [*reversed(refused.values())]
-
-
-def describe_refusal(row: CudaGraphAction) -> str:
-    """torch's reason in a few words; what happened, if torch gives none."""
-    return format_first_line(row.reason or {"skip": "no reason given"}.get(row.action or "", "no capture succeeded"))
+    found = []
+    for group in _group(rows, "skip", lambda row: (*_get_function(row), row.reason, *_get_user_line(row))):
+        reason = group[0].reason
+        advice = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
+        details = (format_first_line(reason or "no reason given"),)
+        found.append(_report(_SKIP, group, {"advice": advice}, details=details))
+    found += _find_captured_again(rows)
+    for group in _group((row for row in rows if row.sizes is not None), "record", _get_function):
+        if len({row.sizes for row in group}) >= _NEW_SIZES.worth_count:
+            found.append(_report_sizes(group))
+    for group in _group(rows, "record", lambda row: (row.pid, row.function_id, *_get_function(row), row.sizes)):
+        if len({row.parent_id for row in group}) >= _PATHS.worth_count:
+            found.append(_report(_PATHS, group, seconds_lost=_sum_seconds(group[1:])))
+    found += map(_report_limit, _group(rows, "limit", _get_function))
+    for group in _group(rows, "stuck", _get_function):
+        count, reason = max(row.count or 1 for row in group), find_first(row.reason for row in group)
+        facts = {"times": format_times(count), "reason": f": {format_first_line(reason)}" if reason else ""}
+        found.append(_report(_STUCK, group, facts, count=count))
+    found += _find_lost_outputs(rows)
+    found += (_report(_FAILED, own) for own in _group(rows, "failed", lambda row: (*_get_function(row), row.reason)))
+    return found
 
 
 def _get_function(row: CudaGraphAction) -> tuple[str | None, str | None, int | None, str | None]:
@@ -277,26 +250,24 @@ def _sum_seconds(rows: Actions) -> float:
     return sum_seconds(row.duration_ms for row in rows) / 1e3
 
 
-def _report_skip(rows: Actions) -> Finding:
-    reason = find_first(row.reason for row in rows)
-    advice = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
-    return _report(_SKIP, rows, {"advice": advice}, details=(format_first_line(reason or "no reason given"),))
-
-
-def _report_again(rows: Actions, demoted: Actions) -> Finding:
-    lost = _sum_seconds(rows)
-    why, advice = _explain_again(rows)
-    which = find_first(row.input for row in rows)
-    is_copied = any(_get_function(row) == _get_function(rows[0]) and row.input == which for row in demoted)
-    facts = {
-        "spent": f", {format_seconds(lost)}" if lost else "",
-        "reason": why,
-        "input": f" ({format_line(which, 80)})" if which else "",
-        "copied": ". torch now copies it before each replay" if is_copied else "",
-        "advice": advice or "torch gave no further reason.",
-    }
-    inputs = dict.fromkeys(row.input for row in rows if row.input)
-    return _report(_AGAIN, rows, facts, seconds_lost=lost, details=tuple(inputs)[:64])
+def _find_captured_again(rows: Sequence[CudaGraphAction]) -> Iterator[Finding]:
+    """Functions that were captured again for the same reason and input, but not those that torch gave up on."""
+    abandoned = {_get_function(row) for row in rows if row.action == "limit"}
+    demoted = {(*_get_function(row), row.input) for row in rows if row.action == "demoted"}
+    for group in _group(rows, "rerecord", lambda row: (*_get_function(row), row.mismatch, row.input)):
+        function, which = _get_function(group[0]), group[0].input
+        if len(group) < _AGAIN.worth_count or function in abandoned:
+            continue
+        lost = _sum_seconds(group)
+        why, advice = _explain_again(group)
+        facts = {
+            "spent": f", {format_seconds(lost)}" if lost else "",
+            "reason": why,
+            "input": f" ({format_line(which, 80)})" if which else "",
+            "copied": ". torch now copies it before each replay" if (*function, which) in demoted else "",
+            "advice": advice or "torch gave no further reason.",
+        }
+        yield _report(_AGAIN, group, facts, seconds_lost=lost, details=(which,) if which else ())
 
 
 def _explain_again(rows: Actions) -> tuple[str, str]:
@@ -329,13 +300,6 @@ def _report_limit(rows: Actions) -> Finding:
     what = "was captured again too often and now runs without CUDA graphs"
     facts = {"what": what, "reason": why, "advice": f"{advice} {raising}".strip()}
     return _report(_LIMIT, rows, facts, severity="high")
-
-
-def _report_stuck(rows: Actions) -> Finding:
-    count = max(row.count or 1 for row in rows)
-    reason = find_first(row.reason for row in rows)
-    facts = {"times": format_times(count), "reason": f": {format_first_line(reason)}" if reason else ""}
-    return _report(_STUCK, rows, facts, count=count)
 
 
 def _find_lost_outputs(rows: Sequence[CudaGraphAction]) -> Iterator[Finding]:
@@ -387,16 +351,6 @@ def group_by_function(data: Rows) -> list[GraphFunction]:
     for row in data.rows(CudaGraphAction):
         groups.setdefault(GraphFunction.key(row), GraphFunction.of(row)).add(row)
     return list(groups.values())
-
-
-def make_functions_frame(data: Rows) -> pd.DataFrame:
-    """One row per function: its counts, its last reason, and `coverage`, the share of calls that a replay answered."""
-    import pandas as pd
-
-    rows = [function.as_dict() | {"coverage": function.coverage} for function in group_by_function(data)]
-    names = list(rows[0]) if rows else ["event_id", "function", "mode", "coverage"]
-    counts = ("replays", "eager", "line", "pool_bytes")
-    return pd.DataFrame(rows, columns=names).astype({name: "Int64" for name in counts if name in names})
 
 
 @dataclass

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import format_expression, format_source
 from ...decode.records.torch_messages import BREAK_ID
-from ...events import Compile, GraphBreak, Recompile, Rows
+from ...events import Compile, GraphBreak, Recompile
 from ...formatting import (
     format_amount,
     format_first_line,
@@ -27,7 +27,7 @@ from ..change import CodeChange
 from ..evidence import Evidence, Place, Stacks, find_first, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
-from ..rule import Rule, report
+from ..rule import Rule, begin_lower, report
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy, is_break, read_break
 
@@ -88,13 +88,10 @@ _NO_RECOMPILES = (
     "set torch._dynamo.config.error_on_recompile = False."
 )
 
-#: Says how many calls of a function ran eagerly; None if that is not known.
-CallCounter = Callable[[Place], str | None]
 
-
-def find_failures(data: Rows) -> list[Finding]:
+def find_failures(evidence: Evidence) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
-    failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
+    failed = [row for row in evidence.rows(Compile) if row.outcome == "failed" and row.limit is None]
 
     def get_key(row: Compile) -> tuple[Place, str | None, str, int | None]:
         # A setting that allows no graph break raises at each line that has one.
@@ -102,20 +99,26 @@ def find_failures(data: Rows) -> list[Finding]:
         return get_place(row), row.fail_type, _get_error(row), line
 
     groups = group_by(failed, get_key)
-    count_calls, stacks = make_eager_call_counter(data), Evidence.of(data).stacks
+    count_calls, stacks = make_eager_call_counter(evidence), evidence.stacks
     findings = []
     for (place, *_), rows in groups.items():
         if _runs_eagerly(rows):
-            found = _add_callees(data, _report_eager(rows, count_calls(place)), stacks)
+            # What the function calls is compiled by itself, only because the function runs eagerly.
+            callees = [
+                row
+                for row in evidence.rows(Recompile)
+                if any((frame.function, frame.file) == place[:2] for frame in stacks.walk(stacks.find(row.compile_key)))
+            ]
+            found = _report_eager(rows, count_calls(place), callees)
         elif (setting := find_forbidding(rows[0])) is not None:
             found = _report_forbidden_break(rows, setting)
         else:
             found = _report_failure(rows, stacks)
-        findings.append(replace(found, **find_call_fields(data, rows)))
+        findings.append(replace(found, **find_call_fields(evidence, rows)))
     return findings
 
 
-def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
+def add_empty_compiles(evidence: Evidence, recompiles: list[Finding]) -> list[Finding]:
     """Add the functions that torch runs eagerly for good because one call had nothing to compile.
 
     torch applies that to all calls and drops what it compiled before. If that call was a recompile, the finding on its
@@ -124,17 +127,17 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     """
     empty = [
         row
-        for row in data.rows(Compile)
+        for row in evidence.rows(Compile)
         if row.outcome == "empty"
         and not (is_resumed(row.function) or is_torch_file(row.file or "") or (row.file or "").startswith("<"))
     ]
     if not empty:
         return recompiles
-    had_code = {get_place(row) for row in data.rows(Compile) if row.outcome == "ok"}
+    had_code = {get_place(row) for row in evidence.rows(Compile) if row.outcome == "ok"}
     ended = (row for row in empty if row.is_recompile and get_place(row) in had_code)
     keys = {row.compile_key for row in ended if row.compile_key is not None}
-    events = {row.event_id for row in data.rows(Recompile) if row.compile_key in keys}
-    count_calls = make_eager_call_counter(data)
+    events = {row.event_id for row in evidence.rows(Recompile) if row.compile_key in keys}
+    count_calls = make_eager_call_counter(evidence)
     findings = []
     for one in recompiles:
         if events.isdisjoint(one.evidence):
@@ -144,7 +147,7 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
         since = f" ({'; '.join(counts)}.)" if counts else ""
         severity = "medium" if one.severity == "low" else one.severity
         findings.append(replace(one, severity=severity, suggestion=f"{one.suggestion} {_NO_LONGER}{since}"))
-    if data.rows(GraphBreak):
+    if evidence.rows(GraphBreak):
         return findings
     first = group_by((row for row in empty if not row.is_recompile), get_place)
     return findings + [
@@ -153,7 +156,7 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
             rows,
             seconds_lost=sum_seconds(row.duration_s for row in rows),
             places=(place,),
-            **find_call_fields(data, rows),
+            **find_call_fields(evidence, rows),
         )
         for place, rows in first.items()
     ]
@@ -186,8 +189,10 @@ def _get_error(row: Compile) -> str:
     return format_line(" ".join(lines[: 2 if is_announced else 1]), 160)
 
 
-def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
-    """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception."""
+def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequence[Recompile]) -> Finding:
+    """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception.
+    `callees` are the recompiles of what it calls.
+    """
     text = _get_reason(rows)
     at_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if at_break else _describe_error(rows[0])) or "no reason given"
@@ -198,13 +203,15 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         if _has_break(text, _SKIPPED) or (remedy is not None and remedy.code.endswith(".")):
             remedy = None  # Words, and no setting: what to leave is said in any case.
         if remedy is not None:
-            advice = f"{register} Or {_LEAVE_BLOCK[0].lower()}{_LEAVE_BLOCK[1:]}"
+            advice = f"{register} Or {begin_lower(_LEAVE_BLOCK)}"
         else:
             advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
     elif get_class_name(rows[0].fail_type) == _WRONG_USE:
         advice = "Correct what the exception names: torch runs the function eagerly because of it."
     else:
         advice = f"{_advise(rows)} {_HIDDEN}"
+    if callees:
+        advice += f" What it calls is compiled by itself: {format_amount(len(callees), 'recompile')} of it."
     facts = {
         "reason": reason,
         "where": (", in a loop" if _has_break(text, _IN_LOOP) else "") + (f" at {place}" if place else ""),
@@ -218,29 +225,8 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         fix=remedy.settings if remedy else None,
         changes=(remedy,) if remedy else (),
         seconds_lost=sum_seconds(row.duration_s for row in rows),
+        seconds_at_stake=sum_seconds(row.lost_s for row in callees),
         details=(reason,),
-    )
-
-
-def _add_callees(data: Rows, finding: Finding, stacks: Stacks) -> Finding:
-    """The finding with the recompiles of what the function calls: that is compiled by itself, only because the function
-    runs eagerly.
-    """
-    caused = [
-        row
-        for row in data.rows(Recompile)
-        if any(
-            (frame.function, frame.file) == (finding.function, finding.file)
-            for frame in stacks.walk(stacks.find(row.compile_key))
-        )
-    ]
-    if not caused:
-        return finding
-    count = format_amount(len(caused), "recompile")
-    return replace(
-        finding,
-        seconds_at_stake=sum_seconds(row.lost_s for row in caused),
-        suggestion=f"{finding.suggestion} What it calls is compiled by itself: {count} of it.",
     )
 
 
@@ -321,8 +307,7 @@ def _explain_violation(fail_type: str | None, reason: str) -> tuple[str, dict[st
         size, number = _format_size(found[1]), found[2]
         text = f"{where} fixes {size} to {number}, but the size is marked dynamic."
         has_number = re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", code or "") is not None
-        otherwise = f"Otherwise {_DOES_NOT_RAISE[0].lower()}{_DOES_NOT_RAISE[1:]}"
-        ways = (_DOES_NOT_RAISE,) if has_number else (_MARK_OTHER, otherwise)
+        ways = (_DOES_NOT_RAISE,) if has_number else (_MARK_OTHER, f"Otherwise {begin_lower(_DOES_NOT_RAISE)}")
     elif (found := _RANGE.search(reason)) is not None:
         condition = _SOURCE.sub(lambda size: _format_size(size[0]), found[1].strip())
         text = f"{where} is compiled for {format_line(condition, 120)} only, and the mark asks for more."

@@ -21,7 +21,7 @@ from ...formatting import (
 from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
 from ..evidence import Evidence, find_first, group_by, kept_of, sum_seconds
-from ..finding import Finding
+from ..finding import Finding, get_whole_function
 from ..rule import Rule, report
 
 #: From so many breaks at one line on, the severity is medium.
@@ -132,7 +132,7 @@ def is_inlined(evidence: Evidence, rows: Sequence[GraphBreak]) -> bool:
     """
     compiles = evidence.by_compile(Compile)
     firsts = (compiles[row.compile_key][0] for row in rows if row.compile_key in compiles)
-    return len({(row.file, (parse_resumed(row.function) or [row.function])[0]) for row in firsts}) > 1
+    return len({(row.file, get_whole_function(row.function)) for row in firsts}) > 1
 
 
 def describe_remedy(rows: Sequence[GraphBreak], evidence: Evidence | None = None) -> tuple[CodeChange | None, str]:

@@ -37,6 +37,7 @@ from ..rule import (
     Setting,
     Wrap,
     apply_rule,
+    begin_lower,
     format_user_line,
     get_usual_ceiling,
     list_changes,
@@ -147,20 +148,16 @@ def is_usual(cause: Cause) -> bool:
     """
     rows = cause.seen or cause.recompiles
     by_value = group_by(rows, lambda row: (get_place(row), row.region, name_any_instance(row.guard_source or "")))
-    are_sizes = cause.path.is_size
     for found in by_value.values():
         values = [value for value in (found[0].expected, *(row.actual for row in found)) if value is not None]
-        if len(found) > count_usual(values, are_sizes):
+        came = set(values[1:])
+        if cause.path.is_size:
+            usual = len(came & ZERO_ONE - set(values[:1])) + bool(came - ZERO_ONE)
+        else:
+            usual = int(len(set(values)) > 1)
+        if len(found) > usual:
             return False
     return True
-
-
-def count_usual(values: list[str], are_sizes: bool = True) -> int:
-    """How many recompiles these values take by default: one for the first change, and one for each size of 0 and 1."""
-    if not are_sizes:
-        return int(len(set(values)) > 1)
-    came = set(values[1:])
-    return len(came & ZERO_ONE - set(values[:1])) + bool(came - ZERO_ONE)
 
 
 def is_specialized(cause: Cause) -> bool:
@@ -324,11 +321,6 @@ def _get_mark(cause: Cause) -> str:
     name = cause.path.own_name or ""
     is_mark = cause.kind == "symbolic_shape" and cause.path.steps and name.startswith(_MARKED)
     return name.removeprefix(_MARKED) if is_mark else ""
-
-
-def _list_ranges(cause: Cause) -> str:
-    rows = cause.seen or cause.recompiles
-    return format_change(list_unique(text for row in rows for text in (row.expected, row.actual) if text))
 
 
 def list_types(cause: Cause) -> set[str]:
@@ -505,13 +497,14 @@ def _advise_zero_one(rule: Rule, cause: Cause) -> Advice:
     its = "its" if len(special) == 1 else "their"
     pad = f"Pad to 2 or more, or handle {sizes} outside the compiled function."
     why = f"torch always compiles {sizes} on {its} own, with or without mark_dynamic."
-    advice = Advice(rule, pad, why, list_changes(pad), _usual_or_medium(cause))
+    why_bound = ""
     if cause.facts.has_conditions or is_specialized(cause):
-        more = " Its code depends on the size, so the size cannot be unbacked."
-        return _add_larger_sizes(replace(advice, explanation=why + more), cause)
-    if cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.has_number_conditions:
-        more = " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
-        return _add_larger_sizes(replace(advice, explanation=why + more), cause)
+        why_bound = " Its code depends on the size, so the size cannot be unbacked."
+    elif cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.has_number_conditions:
+        why_bound = " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
+    advice = Advice(rule, pad, why + why_bound, list_changes(pad), _usual_or_medium(cause))
+    if why_bound:
+        return _add_larger_sizes(advice, cause)
     marks = _list_marks(cause, UNBACKED)
     can_be_set = cause.path.tensor_property and not cause.facts.has_tensor_conditions and not _is_made(cause)
     fix = make_dynamic_fix(cause, "unbacked_sources") if can_be_set else None
@@ -535,8 +528,9 @@ def _add_larger_sizes(advice: Advice, cause: Cause) -> Advice:
     changes = _order_changes(cause, _edit_marks(cause, MARK), fix)
     if _is_made(cause):
         return replace(advice, action=mark, changes=changes)
-    rest = f"For the rest, {advice.action[:1].lower()}{advice.action[1:]}"
-    return replace(advice, action=f"{mark} {rest}", changes=(*changes, *advice.changes))
+    return replace(
+        advice, action=f"{mark} For the rest, {begin_lower(advice.action)}", changes=(*changes, *advice.changes)
+    )
 
 
 def _is_made(cause: Cause) -> bool:
@@ -680,7 +674,8 @@ RULES = (
             Case(
                 # torch made it dynamic when it changed, and it is one number in the next entry all the same.
                 when=lambda cause: cause.facts.value_need is None and not _needs_number(cause),
-                action="Remove torch._dynamo.mark_static if the program marks it; otherwise k" + _FEW_VALUES[1:],
+                action="Remove torch._dynamo.mark_static if the program marks it; otherwise "
+                + begin_lower(_FEW_VALUES),
                 why="{source} stayed static after it had changed: it is marked with torch._dynamo.mark_static, or a "
                 "line of the code needs one value of it. Each value is compiled on its own, and marking it dynamic has "
                 "no effect.",
@@ -740,7 +735,11 @@ RULES = (
         words={
             "mark_function": lambda cause: _MARK_FUNCTIONS.get(_get_mark(cause), "torch._dynamo.mark_dynamic"),
             "marked": lambda cause: format_expression(cause.path.parent.text),
-            "ranges": _list_ranges,
+            "ranges": lambda cause: format_change(
+                list_unique(
+                    text for row in cause.seen or cause.recompiles for text in (row.expected, row.actual) if text
+                )
+            ),
         },
         cost=_ONE_KERNEL,
         docs="shapes",

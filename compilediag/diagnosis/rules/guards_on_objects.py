@@ -98,12 +98,6 @@ def _advise_filling(cause: Cause) -> str:
     return "If the first call sets it, call the module once without compiling before: the compiled code then sees it."
 
 
-def _is_weak_reference(cause: Cause) -> bool:
-    return cause.kind == "dead_reference" or (
-        "NoneType" in cause.values and get_name(cause, "the argument").endswith("()")
-    )
-
-
 def _name_container(cause: Cause) -> str:
     return Path.of(get_name(cause, "the container")).subject.code
 
@@ -283,7 +277,11 @@ RULES = (
     Rule(
         "dead_reference",
         ("dead_reference", "type"),
-        when=_is_weak_reference,
+        # A weak reference is called, `self.ref()`, and then None.
+        when=lambda cause: (
+            cause.kind == "dead_reference"
+            or ("NoneType" in cause.values and get_name(cause, "the argument").endswith("()"))
+        ),
         cases=(
             Case(
                 when=lambda cause: cause.kind == "type",

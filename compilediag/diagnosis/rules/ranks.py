@@ -6,8 +6,7 @@ from typing import Any
 
 from ...decode.guards.path import Path, format_expression
 from ...decode.rank_steps import find_steps, has_ranks
-from ...events import Rows
-from ..evidence import make_place_fields, sum_seconds
+from ..evidence import Evidence, make_place_fields, sum_seconds
 from ..finding import Finding
 from ..rank_comparison import ColdRank, Divergence, find_cold_ranks, find_divergences, make_graph_rows
 from ..rule import Rule, report
@@ -48,14 +47,14 @@ RULES = (_DIVERGE, _COLD, _CACHES_DIFFER)
 COLD_S = (("high", 60.0), ("medium", 5.0))
 
 
-def find_rank_problems(data: Rows) -> list[Finding]:
+def find_rank_problems(evidence: Evidence) -> list[Finding]:
     """Where the ranks first diverge, and the rank with the coldest caches."""
-    if not has_ranks(data):
+    if not has_ranks(evidence):
         return []
-    steps = find_steps(data)
-    divergences = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")
+    steps = find_steps(evidence)
+    divergences = find_divergences(steps, is_live=evidence.state == "watching")
     waiting = [one for one in divergences if one.kind in WAITING][:1]
-    cold = find_cold_ranks(data)[:1]
+    cold = find_cold_ranks(evidence)[:1]
     if not waiting and not cold:
         caches = (one for one in divergences if one.kind == "caches")
         return [report(_CACHES_DIFFER, (), {"what": one.sentence}, **_get_fields(one)) for one in caches]

@@ -11,7 +11,15 @@ from typing import Any
 
 from ...decode.guards.path import Path, format_expression
 from ...events import Compile, Recompile
-from ...formatting import format_amount, format_line, format_lost, format_names, format_place, format_times
+from ...formatting import (
+    format_amount,
+    format_change,
+    format_line,
+    format_lost,
+    format_names,
+    format_place,
+    format_times,
+)
 from ...system import plugins
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import MODES, ZERO_ONE, Cause, find_causes, list_unique
@@ -20,7 +28,7 @@ from ..change import CodeChange, merge_fixes
 from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, find_program_file, get_severity, list_steps, name_findings
 from ..recipes import find_recipe
-from ..rule import Advice, Rule, apply_rule, describe_change, list_changes, report
+from ..rule import Advice, Rule, apply_rule, begin_lower, list_changes, report
 from . import guards_on_numbers, guards_on_objects
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy
@@ -61,7 +69,10 @@ def advise(cause: Cause) -> Advice:
         advice = replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     else:
         advice = _add_thread(_add_graph_break(_undo_static(advice, cause), cause), cause)
-    return replace(_add_recipe(advice, cause), what_changed=advice.what_changed or describe_change(cause))
+    # `x.size(0) was 4, then 6`, and how many items of its container changed with it.
+    others = f"; {cause.item_count} more items changed with it" if cause.item_count else ""
+    change = f"{cause.name or 'the guarded value'} {format_change(cause.values)}{others}"
+    return replace(_add_recipe(advice, cause), what_changed=advice.what_changed or change)
 
 
 def _undo_static(advice: Advice, cause: Cause) -> Advice:
@@ -85,12 +96,8 @@ def _undo_static(advice: Advice, cause: Cause) -> Advice:
     if not is_surely_dynamic(cause):
         return advice
     if change.edits:
-        return replace(advice, action=f"{text} Or {_begin_lower(advice.action)}", changes=(change, *others))
-    return replace(advice, action=f"{advice.action} Or {_begin_lower(text)}", changes=(*others, change))
-
-
-def _begin_lower(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"
+        return replace(advice, action=f"{text} Or {begin_lower(advice.action)}", changes=(change, *others))
+    return replace(advice, action=f"{advice.action} Or {begin_lower(text)}", changes=(*others, change))
 
 
 def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
@@ -137,7 +144,7 @@ def _add_recipe(advice: Advice, cause: Cause) -> Advice:
     if recipe is None:
         return advice
     applicable = tuple(change for change in advice.changes if change.can_be_applied)
-    others = f" Or {_begin_lower(advice.action)}" if applicable else ""
+    others = f" Or {begin_lower(advice.action)}" if applicable else ""
     return replace(
         advice,
         action=f"{recipe.action}{others}",
@@ -214,7 +221,6 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
 
 
 def _make_finding(cause: Cause, advice: Advice) -> Finding:
-    """The finding of a cause: what it cost and what changed, then what to do."""
     if cause.is_first:
         cost = f", {format_lost(cause.seconds, sum(is_timed(row.lost_s) for row in cause.caused), cause.count)}"
     else:
@@ -255,16 +261,13 @@ def _describe_others(cause: Cause) -> str:
     """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
     # The marks of a size include the sizes that changed with it.
     known = SIZE_KINDS if cause.kind in SIZE_KINDS else ()
-
-    def name_guard(kind: str, source: str) -> str:
+    beside = []
+    for source, kind in ((source, kind) for kind, source in cause.also if kind not in known):
         path = Path.of(source)
-        if path.is_stack_value:
-            return cause.name_handed_over(path)
-        name = format_expression(source)
-        return name if path.tensor_property else f"{name} ({kind.replace('_', ' ')})"
-
-    beside = list_unique(name_guard(kind, source) for kind, source in cause.also if kind not in known)
-    text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
+        name = cause.name_handed_over(path) if path.is_stack_value else format_expression(source)
+        is_plain = path.is_stack_value or path.tensor_property
+        beside.append(name if is_plain else f"{name} ({kind.replace('_', ' ')})")
+    text = f" At the same calls these guards failed too: {format_names(list_unique(beside))}." if beside else ""
     if not cause.shared:
         return text
     recompiles = format_amount(len(cause.shared), "recompile")
@@ -308,10 +311,14 @@ def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Fi
         reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
         setting = reasons.get(hit.on_failure or "", "fail_on_recompile_limit_hit")
         consequence = f"torch raised an exception ({setting})"
+    index, where = index_facts(evidence), ""
+    thread = find_first(index.find_thread(row.compile_key) for row in rows)
+    if thread is not None and index.version >= THREAD_SETTINGS_SINCE:
+        where = f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."
     facts = {
         "limit": _name_limit(hit),
         "consequence": consequence,
-        "causes": _write_suggestion(hit, causes) + _describe_thread(evidence, rows),
+        "causes": _write_suggestion(hit, causes) + where,
         "not_counted": _NOT_COUNTED if eager is None and not has_raised else "",
     }
     return report(
@@ -347,12 +354,3 @@ def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
     is_applicable = first is not None and first.changes[:1] and first.changes[0].can_be_applied
     do = first.changes[0].code if first and is_applicable else first.suggestion if first else ""
     return f"Fix what recompiles it: {top}. {do.rstrip('.')}{'. ' if do else ''}Raise {raise_it}"
-
-
-def _describe_thread(evidence: Evidence, hits: Sequence[Compile]) -> str:
-    """Where a limit has to be set that a thread of the program reached."""
-    index = index_facts(evidence)
-    thread = find_first(index.find_thread(row.compile_key) for row in hits)
-    if thread is None or index.version < THREAD_SETTINGS_SINCE:
-        return ""
-    return f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."

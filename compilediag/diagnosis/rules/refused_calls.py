@@ -15,7 +15,7 @@ from ..causes.call_sites import find_call_fields
 from ..causes.cause import Cause, find_causes
 from ..evidence import Evidence, get_place, group_by, kept_of, make_place_fields
 from ..finding import Finding, get_severity, name_findings
-from ..rule import Advice, Rule, list_changes, report
+from ..rule import Rule, list_changes, report
 from .recompiles import advise, describe_cause
 
 E = TypeVar("E", bound=Event)
@@ -25,7 +25,7 @@ _SHARED = {field.name for field in fields(Recompile)} & {field.name for field in
 
 @dataclass(frozen=True)
 class Refuser:
-    """What refuses calls: what it does, and its worst severity.
+    """What refuses calls: what it does, and its worst severity, which is high if it raises an exception.
 
     `no_entry` is what to do if the function has no compiled code, `known_values` is what else helps if all values are
     known.
@@ -35,6 +35,10 @@ class Refuser:
     severity: str
     no_entry: str
     known_values: str
+
+    def describe_calls(self, place: str, count: int) -> str:
+        """`forward (model.py:12) ran eagerly 3x`."""
+        return f"{place} {'raised an exception' if self.severity == 'high' else 'ran eagerly'} {format_times(count)}"
 
 
 _CALL_FIRST = "Call it once before the stance is set: nothing was compiled for it."
@@ -65,8 +69,6 @@ _REFUSERS = {
         "Or compile it ahead of time for each of these inputs, and choose the compiled function by the input.",
     ),
 }
-#: What raises an exception instead of running the function.
-_RAISING = ("fail_on_recompile", "aot_compile")
 _REFUSED = Rule("refused_calls", title="{calls}: {refusal}{what}", action="{action}")
 _UNCHECKED = Rule(
     "unchecked_guards",
@@ -152,40 +154,31 @@ def _format_setting(row: RefusedCall) -> str:
 
 
 def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at: str) -> Finding:
-    refuser, advice = _REFUSERS[name], advise(cause)
+    refuser, advice, is_ahead = _REFUSERS[name], advise(cause), name == "aot_compile"
     # Inputs of `aot_compile` are not marked where compiled code is called.
     applicable = (change for change in advice.changes if change.can_be_applied)
-    advice = replace(advice, changes=tuple(c for c in applicable if name != "aot_compile" or not c.edits))
+    advice = replace(advice, changes=tuple(change for change in applicable if not (is_ahead and change.edits)))
+    action = "" if is_ahead else advice.action
+    if advice.changes:
+        # Before the stance is set, since it must be in force when the function is compiled.
+        code = "; ".join(advice.changes[0].code.splitlines())
+        action = f"Before {'aot_compile' if is_ahead else 'its first call'}: {code}."
     count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
     facts = {
-        "calls": _describe_calls(name, cause.place_text, count),
+        "calls": refuser.describe_calls(cause.place_text, count),
         "refusal": refuser.does.format(at=set_at),
         "what": f": {advice.what_changed}",
-        "action": " ".join(filter(None, (_write_action(name, advice), refuser.known_values))),
+        "action": " ".join(filter(None, (action, refuser.known_values))),
     }
     return report(
         _REFUSED,
         (),
         facts,
-        severity="high" if name in _RAISING else get_severity(0.0, count, refuser.severity),
+        severity="high" if refuser.severity == "high" else get_severity(0.0, count, refuser.severity),
         changes=(*advice.changes, *list_changes(refuser.known_values)),
         count=count,
         **describe_cause(cause, advice),
     )
-
-
-def _describe_calls(name: str, place: str, count: int) -> str:
-    ran = "raised an exception" if name in _RAISING else "ran eagerly"
-    return f"{place} {ran} {format_times(count)}"
-
-
-def _write_action(name: str, advice: Advice) -> str:
-    """What to do, as code: before the stance is set, since it must be in force when the function is compiled."""
-    if not advice.changes:
-        return advice.action if name != "aot_compile" else ""
-    code = "; ".join(advice.changes[0].code.splitlines())
-    before = "aot_compile" if name == "aot_compile" else "its first call"
-    return f"Before {before}: {code}."
 
 
 def _report_eager(name: str, rows: Sequence[RefusedCall], counts: dict[str | None, int]) -> Finding:
@@ -193,7 +186,7 @@ def _report_eager(name: str, rows: Sequence[RefusedCall], counts: dict[str | Non
     refuser, place = _REFUSERS[name], get_place(rows[0])
     count = sum(counts.get(row.compile_key, 0) for row in rows)
     facts = {
-        "calls": _describe_calls(name, format_function(*place), count),
+        "calls": refuser.describe_calls(format_function(*place), count),
         "refusal": refuser.does.format(at=_format_setting(rows[0])),
         "what": "",
         "action": refuser.no_entry,
