@@ -69,7 +69,13 @@ class NamedValue:
     @cached_property
     def is_duplicable(self) -> bool:
         """False if what is passed has to be evaluated once only, or has no value before the statement."""
-        return bool(self.paths) and not self.is_inside and all(_is_duplicable(_find_base(path)) for path in self.paths)
+        for path in self.paths:
+            found = parse_expression(_find_base(path).code, False)
+            if found is None or (isinstance(found.node, ast.Attribute) and found.node.attr in _MADE_EACH_TIME):
+                return False
+            if any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(found.node)):
+                return False
+        return bool(self.paths) and not self.is_inside
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,12 @@ class CallSites:
             return None
         if stack not in self._sites:
             path, at = self._get_path(stack)
-            self._sites[stack] = None if at is None else _make_site(path, at)
+            self._sites[stack] = None
+            if at is not None:
+                row, outer = path[at], at
+                while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
+                    outer -= 1
+                self._sites[stack] = CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
         return self._sites[stack]
 
     def name(self, compile_key: str | None, source: str) -> NamedValue:
@@ -163,7 +174,15 @@ class CallSites:
         path, at = self._get_path(stack)
         if at is None:
             raise MappingFailed("no frame of your own code calls it" if path else "its call stack is not recorded")
-        levels = _make_levels(path[at:])
+        levels: list[_Level] = []
+        between: list[Frame] = []
+        for place, row in enumerate(path[at:], at):
+            if place == len(path) - 1 or not is_torch_file(row.file or ""):
+                signature = None if row.parameters is None else read_signature(row.parameters)
+                levels.append(_Level(row, signature, tuple(between)))
+                between = []
+            else:
+                between.append(Frame(row.file, row.line, row.function, row.code))
         paths: list[Path] = []
         is_inside = False
         for value in values:
@@ -184,13 +203,24 @@ class CallSites:
         return self._paths[stack]
 
     def _find_place(self, path: Sequence[StackFrame]) -> int | None:
-        """The place of the call site in a stack."""
-        compiled = find_compiled_call(path)
-        outside = _drop_resumed(path) if compiled is None else range(compiled)
+        """The place of the call site in a stack: the innermost one of the user's that has the arguments."""
+        end = find_compiled_call(path)
+        if end is None:
+            # The code after a graph break is called by the function itself.
+            end = len(path) - 1
+            while end > 0 and (resumed := parse_resumed(path[end].function)) is not None:
+                whole = resumed[0], path[end].file
+                inside = [at for at in range(end) if (path[at].function, path[at].file) == whole]
+                end = inside[-1] if inside else end - 1
+        outside = range(max(end, 0))
         own = [at for at in outside if self._own.is_own(path[at].file, path[at].function, path[at].code)]
         named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
         places = [at for at in named or own if path[at].line is not None]
-        return _leave_decorators(path, places)
+        # A decorator that only passes the arguments on was called by another one.
+        for outer, at in reversed(list(itertools.pairwise(places))):
+            if not _passes_on(path[at]) or not all(is_torch_file(row.file or "") for row in path[outer + 1 : at]):
+                return at
+        return min(places, default=None)
 
     # The values of recompiles
 
@@ -286,40 +316,22 @@ def _list_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, (list, tuple)) else []
 
 
-def _drop_resumed(path: Sequence[StackFrame]) -> range:
-    """The frames around a compiled function. The code after a graph break is called by the function itself."""
-    end = len(path) - 1
-    while end > 0 and (resumed := parse_resumed(path[end].function)) is not None:
-        inside = [at for at in range(end) if path[at].function == resumed[0] and path[at].file == path[end].file]
-        end = inside[-1] if inside else end - 1
-    return range(max(end, 0))
-
-
-def _leave_decorators(path: Sequence[StackFrame], places: list[int]) -> int | None:
-    """The innermost place that has the arguments: a decorator that only passes them on was called by another one."""
-    for outer, at in reversed(list(itertools.pairwise(places))):
-        between = path[outer + 1 : at]
-        if not _passes_on(path[at]) or not all(is_torch_file(row.file or "") for row in between):
-            return at
-    return min(places, default=None)
-
-
 def _passes_on(row: StackFrame) -> bool:
+    """True if a function only passes on its own `*args` and `**kwargs`, as decorators do."""
     if row.call is None or row.parameters is None or row.assigned:
         return False
     try:
         call = find_call(row.call, None, "")
     except MappingFailed:
         return False
-    return isinstance(call, ParsedCall) and is_passed_through(read_signature(row.parameters), call)
-
-
-def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
-    row = path[at]
-    outer = at
-    while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
-        outer -= 1
-    return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
+    if not isinstance(call, ParsedCall):
+        return False
+    own, node = read_signature(row.parameters).names, call.node
+    starred = [argument.value for argument in node.args if isinstance(argument, ast.Starred)]
+    plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
+    passed = [*starred, *plain, *(keyword.value for keyword in node.keywords)]
+    is_variadic = bool(starred) or any(keyword.arg is None for keyword in node.keywords)
+    return is_variadic and all(isinstance(argument, ast.Name) and argument.id in own for argument in passed)
 
 
 # From the compiled function to the call site
@@ -341,40 +353,32 @@ class _Level(NamedTuple):
         return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
 
 
-def _make_levels(path: Sequence[StackFrame]) -> list[_Level]:
-    """The frames outside torch from the call site to the compiled function, each with torch's frames before it."""
-    steps: list[_Level] = []
-    between: list[Frame] = []
-    for at, row in enumerate(path):
-        if at == len(path) - 1 or not is_torch_file(row.file or ""):
-            signature = None if row.parameters is None else read_signature(row.parameters)
-            steps.append(_Level(row, signature, tuple(between)))
-            between = []
-        else:
-            between.append(Frame(row.file, row.line, row.function, row.code))
-    return steps
-
-
 def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     at, path = _leave_resumed(steps, at, path)
     if at == 0:
         return NamedValue((path,))
-    signature = steps[at].signature
+    caller, signature = steps[at - 1], steps[at].signature
     # A log has no parameters: what no argument is called is found out by what calls it.
     if signature is not None and path.root not in signature.names:
         # A global, or a variable of the function around, has the same name in the whole file.
         if steps[at].row.file != steps[0].row.file and path.root not in _MODULES:
             raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
         return NamedValue((path,))
-    arguments, text = _bind(steps[at], steps[at - 1], path)
+    arguments, text = _bind(steps[at], caller, path)
     if at == 1:
         if len(arguments) > 1:
             raise MappingFailed(f"`{path.root}` is one of several arguments of `{shorten(text)}`")
-        return _write(steps[0], arguments[0], text)
+        node, rest = open_displays(arguments[0])
+        written = get_text(node, text)
+        if isinstance(node, ast.Constant):
+            raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
+        is_primary = isinstance(node, _PRIMARY) or not rest
+        path = Path(written if is_primary else f"({written})", steps=rest)
+        return NamedValue((path,), caller.row.function in _INSIDE)
     failures = []
     for argument in arguments:
         try:
-            return _follow(steps, at - 1, _continue(steps[at - 1], argument, text))
+            return _follow(steps, at - 1, _continue(caller, argument, text))
         except MappingFailed as error:
             failures.append(error)
     raise failures[-1]
@@ -456,28 +460,10 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
     return path.extend(rest)
 
 
-def _write(step: _Level, argument: Argument, text: str) -> NamedValue:
-    """The name of an argument of the user's own call."""
-    node, rest = open_displays(argument)
-    written = get_text(node, text)
-    if isinstance(node, ast.Constant):
-        raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
-    is_primary = isinstance(node, _PRIMARY) or not rest
-    path = Path(written if is_primary else f"({written})", steps=rest)
-    return NamedValue((path,), step.row.function in _INSIDE)
-
-
 def _find_base(path: Path) -> Path:
     """The value that a property, or a function such as `len`, is of."""
     inner = next((at for at, step in enumerate(path.steps) if step.kind == "function"), len(path.steps))
     return Path(path.root, path.scope, path.steps[:inner]).owner
-
-
-def _is_duplicable(base: Path) -> bool:
-    expression = parse_expression(base.code, False)
-    if expression is None or (isinstance(expression.node, ast.Attribute) and expression.node.attr in _MADE_EACH_TIME):
-        return False
-    return not any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(expression.node))
 
 
 # A call: its text as a syntax tree
@@ -529,42 +515,48 @@ def shorten(text: str, limit: int = 60) -> str:
 
 def find_call(call: str | None, code: str | None, function: str, is_next: bool = True) -> ParsedCall | ObjectUse:
     """The call that runs `function`: `call` is the text of what runs in the frame, or else it is looked for in `code`,
-    the text of one line. Unless `is_next`, frames between can be missing, so that only a call of that name is certain.
-    MappingFailed if there is none, or it is not certain.
+    the text of one line: the call of that name, or else the only one that can. Unless `is_next`, frames between can be
+    missing, so that only a call of that name is certain. MappingFailed if there is none, or it is not certain.
     """
-    if call is not None:
-        return _read_running(call, function)
-    if code is None:
+    line = call if call is not None else code
+    if line is None:
         raise MappingFailed("the text of the call is not recorded")
-    return _search_line(code, function, is_next)
-
-
-# The text of what runs in a frame
-
-
-def _read_running(call: str, function: str) -> ParsedCall | ObjectUse:
-    text = call.strip()
-    parsed = parse_statement(text)
+    parsed = parse_statement(line.strip())
     if parsed is None:
-        raise MappingFailed(f"`{shorten(text)}` can't be parsed")
+        raise MappingFailed(f"`{shorten(line)}` can't be parsed")
     tree, text, is_whole = parsed
+    if call is not None:
+        return _read_running(tree, text, is_whole, function)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    same = [node for node in calls if get_name(node.func) == function]
+    found = same or [node for node in calls if _can_run_user_code(node)]
+    if not found:
+        passing = [node for node in calls if get_name(node.func) in _CALLING]
+        if passing:
+            _enter_builtin(passing[0], text, function)
+        raise MappingFailed(f"`{shorten(line)}` has no call")
+    if not same and not is_next:
+        raise MappingFailed(f"`{shorten(line)}` does not call {function}, and a log leaves out the innermost frames")
+    if len(found) > 1:
+        raise MappingFailed(f"`{shorten(line)}` has several calls")
+    return ParsedCall(found[0], text, is_whole)
+
+
+def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) -> ParsedCall | ObjectUse:
+    """What the text of a call, an attribute or an item runs; MappingFailed for other code."""
     node = _find_expression(tree)
     while isinstance(node, (ast.Await, ast.YieldFrom)):
         node = node.value
-    if isinstance(node, ast.Call):
-        return ParsedCall(_enter_builtin(_join_partial(node), text, function), text, is_whole)
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return ObjectUse(node.value, text)
-    raise MappingFailed(f"`{shorten(text)}` is no call")
-
-
-def _join_partial(node: ast.Call) -> ast.Call:
-    """`partial(f, x)(y)` is the call `f(x, y)`."""
+    if not isinstance(node, ast.Call):
+        raise MappingFailed(f"`{shorten(text)}` is no call")
     made = node.func
-    if not isinstance(made, ast.Call) or get_name(made.func) != "partial" or not made.args:
-        return node
-    joined = ast.Call(func=made.args[0], args=[*made.args[1:], *node.args], keywords=[*made.keywords, *node.keywords])
-    return ast.copy_location(joined, node)
+    if isinstance(made, ast.Call) and get_name(made.func) == "partial" and made.args:
+        # `partial(f, x)(y)` is the call `f(x, y)`.
+        args, keywords = [*made.args[1:], *node.args], [*made.keywords, *node.keywords]
+        node = ast.copy_location(ast.Call(func=made.args[0], args=args, keywords=keywords), node)
+    return ParsedCall(_enter_builtin(node, text, function), text, is_whole)
 
 
 def _find_expression(tree: ast.Module) -> ast.expr | None:
@@ -595,30 +587,6 @@ def _enter_builtin(node: ast.Call, text: str, function: str) -> ast.Call:
     raise MappingFailed(f"`{get_name(passing.func)}` passes {of}, which have no name there")
 
 
-# One line of a log
-
-
-def _search_line(code: str, function: str, is_next: bool) -> ParsedCall:
-    """The call in a line that runs `function`: the one of that name, or else the only one that can."""
-    parsed = parse_statement(code.strip())
-    if parsed is None:
-        raise MappingFailed(f"`{shorten(code)}` can't be parsed")
-    tree, text, is_whole = parsed
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    same = [node for node in calls if get_name(node.func) == function]
-    found = same or [node for node in calls if _can_run_user_code(node)]
-    if not found:
-        passing = [node for node in calls if get_name(node.func) in _CALLING]
-        if passing:
-            _enter_builtin(passing[0], text, function)
-        raise MappingFailed(f"`{shorten(code)}` has no call")
-    if not same and not is_next:
-        raise MappingFailed(f"`{shorten(code)}` does not call {function}, and a log leaves out the innermost frames")
-    if len(found) > 1:
-        raise MappingFailed(f"`{shorten(code)}` has several calls")
-    return ParsedCall(found[0], text, is_whole)
-
-
 def _can_run_user_code(node: ast.Call) -> bool:
     """False for built-in functions, for torch's, and for methods of a result, such as `model(x).sum()`."""
     func: ast.expr = node.func
@@ -628,9 +596,6 @@ def _can_run_user_code(node: ast.Call) -> bool:
         is_builtin = isinstance(node.func, ast.Name) and hasattr(builtins, func.id)
         return not is_builtin and func.id not in ("torch", "np", "numpy", "time", "logging", "logger", "F")
     return isinstance(node.func, (ast.Name, ast.Lambda))
-
-
-# Both
 
 
 def find_result_name(code: str | None) -> str | None:
@@ -654,7 +619,17 @@ def parse_statement(text: str) -> tuple[ast.Module, str, bool] | None:
     """The tree of a statement, or of its first line: the text that was parsed, and true if nothing was added to it
     in place of lines that are missing; None if it is no Python.
     """
-    for is_whole, ending in ((True, ""), (True, " pass"), (False, close_brackets(text))):
+    waiting: list[str] = []
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.string in _CLOSING:
+                waiting.append(_CLOSING[token.string])
+            elif waiting and token.string == waiting[-1]:
+                waiting.pop()
+    # Of a first line: the brackets that close those that are open at its end, and the body that its statement lacks.
+    is_block = bool(waiting) and text.split(" ", 1)[0] in ("for", "with", "if", "while", "elif", "async")
+    closing = "".join(reversed(waiting)) + (": pass" if is_block else "")
+    for is_whole, ending in ((True, ""), (True, " pass"), (False, closing)):
         for beginning in _BEGINNINGS:
             whole = beginning + text + ending
             if (tree := _parse(whole)) is not None and tree.body:
@@ -669,19 +644,6 @@ def _parse(text: str) -> ast.Module | None:
             return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-
-
-def close_brackets(text: str) -> str:
-    """The brackets that close those that are open at the end of a line, and the body that its statement lacks."""
-    waiting = []
-    with contextlib.suppress(tokenize.TokenError, SyntaxError):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.string in _CLOSING:
-                waiting.append(_CLOSING[token.string])
-            elif waiting and token.string == waiting[-1]:
-                waiting.pop()
-    is_block = text.split(" ", 1)[0] in ("for", "with", "if", "while", "elif", "async")
-    return "".join(reversed(waiting)) + (": pass" if is_block and waiting else "")
 
 
 # The argument that each parameter gets
@@ -733,16 +695,27 @@ def bind_path(
     `is_object`: torch's module calls are in between, so what is called is the object itself. MappingFailed if no
     argument can be named.
     """
-    shift = _count_implicit(signature, call.node, function, is_object)
+    shift, keywords = _count_implicit(signature, call.node, function, is_object), call.node.keywords
     if path.root in signature.plain:
-        position = signature.plain.index(path.root)
-        if position < shift:
+        position = signature.plain.index(path.root) - shift
+        if position < 0:
             return (Argument(find_object(call, function, is_object), path.steps),)
-        return _find_plain(path, position - shift, call)
+        names = {keyword.arg for keyword in keywords}
+        found = None if path.root in names else _find_positional(position, call)
+        if found is not None:
+            positional = Argument(found.node, found.rest + path.steps)
+            # An item of `*args` may not exist: then the value is in `**kwargs`.
+            may_be_keyword = bool(found.rest) and None in names
+            return (positional, _find_keyword(path.root, path.steps, call)) if may_be_keyword else (positional,)
     if path.root == signature.star:
         return (_find_in_star(path, len(signature.plain) - shift, call),)
     if path.root == signature.double_star:
-        return (_find_in_double_star(path, call),)
+        key = _get_key(path.steps)
+        if isinstance(key, str):
+            return (_find_keyword(key, path.steps[1:], call),)
+        if len(keywords) != 1 or keywords[0].arg is not None:
+            raise MappingFailed(f"`{path.text}` is all keyword arguments of `{call.shown}`")
+        return (Argument(keywords[0].value, path.steps),)
     return (_find_keyword(path.root, path.steps, call),)
 
 
@@ -775,18 +748,6 @@ def _count_implicit(signature: Signature, call: ast.Call, function: str, is_obje
         return 0
     is_too_many = signature.star is None and len(call.args) > len(signature.plain) - 1
     return 0 if is_too_many and not any(isinstance(argument, ast.Starred) for argument in call.args) else 1
-
-
-def _find_plain(path: Path, position: int, call: ParsedCall) -> tuple[Argument, ...]:
-    keywords = {keyword.arg for keyword in call.node.keywords}
-    found = None if path.root in keywords else _find_positional(position, call)
-    if found is None:
-        return (_find_keyword(path.root, path.steps, call),)
-    positional = Argument(found.node, found.rest + path.steps)
-    # An item of `*args` may not exist: then the value is in `**kwargs`.
-    return (
-        (positional, _find_keyword(path.root, path.steps, call)) if found.rest and None in keywords else (positional,)
-    )
 
 
 def _find_positional(position: int, call: ParsedCall) -> Argument | None:
@@ -828,17 +789,6 @@ def _find_in_star(path: Path, before: int, call: ParsedCall) -> Argument:
     return Argument(found.node, found.rest + path.steps[1:])
 
 
-def _find_in_double_star(path: Path, call: ParsedCall) -> Argument:
-    """The argument of `kwargs['ids']`; of `kwargs` itself only if the call passes `**kwargs` and no other keyword."""
-    key = _get_key(path.steps)
-    if isinstance(key, str):
-        return _find_keyword(key, path.steps[1:], call)
-    keywords = call.node.keywords
-    if len(keywords) == 1 and keywords[0].arg is None:
-        return Argument(keywords[0].value, path.steps)
-    raise MappingFailed(f"`{path.text}` is all keyword arguments of `{call.shown}`")
-
-
 def _get_key(steps: tuple[Step, ...]) -> str | int | None:
     """The key of the first step, if that is an item by a text or a whole number."""
     key = steps[0].value if steps and steps[0].kind == "item" else None
@@ -857,16 +807,6 @@ def _find_keyword(name: str, rest: tuple[Step, ...], call: ParsedCall) -> Argume
     if not call.is_whole:
         raise MappingFailed(f"`{name}` is not in the one line of the call that is recorded")
     raise MappingFailed(f"`{call.shown}` does not pass `{name}`: it has its default, or a partial function gives it")
-
-
-def is_passed_through(signature: Signature, call: ParsedCall) -> bool:
-    """True if a function only passes on its own `*args` and `**kwargs`, as decorators do."""
-    own, node = signature.names, call.node
-    stars = [argument.value for argument in node.args if isinstance(argument, ast.Starred)]
-    plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
-    passed = [*stars, *plain, *(keyword.value for keyword in node.keywords)]
-    is_variadic = bool(stars) or any(keyword.arg is None for keyword in node.keywords)
-    return is_variadic and all(isinstance(argument, ast.Name) and argument.id in own for argument in passed)
 
 
 def open_displays(argument: Argument) -> Argument:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -170,34 +170,11 @@ def list_changed_sources(
 ) -> tuple[ChangedSource, ...]:
     """What the steps of a plan change, or the patch that a search has proven; empty if a file is not the recorded one.
     `settings` are those of all steps, merged. `is_own`: this process recorded the session.
+
+    Settings are put below the imports of the first file. A step that only a person can follow is not in it.
     """
     if proven:
         return tuple(_read_patch(proven, is_own))
-    return tuple(
-        ChangedSource(name, tuple(_list_lines(name, before, after, steps)), before, after)
-        for name, (before, after) in _apply(steps, settings, is_own).items()
-    )
-
-
-def make_patch(sources: Sequence[ChangedSource]) -> str | None:
-    """What the steps of a plan change, as a unified diff; None if it is nothing."""
-    lines: list[str] = []
-    for source in sources:
-        before, after = (split_lines(text or "") for text in (source.before, source.after))
-        lines += list_diff_lines(_name_in_patch(source.name), before, after)
-    return "".join(lines) or None
-
-
-# The texts before and after
-
-Texts = dict[str, tuple[str, str]]
-
-
-def _apply(steps: Sequence[PlanStep], settings: Settings, is_own: bool) -> Texts:
-    """Each file and cell before and after; empty if one of them is not what was recorded any more.
-
-    Settings are put below the imports of the first one. A step that only a person can follow is not in it.
-    """
     edits: dict[str, list[Edit]] = {}
     for edit in (edit for step in steps for edit in step.edits):
         edits.setdefault(edit.file, []).append(edit)
@@ -206,14 +183,36 @@ def _apply(steps: Sequence[PlanStep], settings: Settings, is_own: bool) -> Texts
     files = list(edits) or [step.file for step in places if step.file][:1]
     block = dict.fromkeys(files[:1], settings)
     try:
-        return {file: _change(file, edits.get(file, []), block.get(file, {}), reader, is_own) for file in files}
+        texts = [_change(file, edits.get(file, []), block.get(file, {}), reader, is_own) for file in files]
     except (CompilediagError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+        return ()
+    return tuple(
+        ChangedSource(name, tuple(_list_lines(name, before, after, steps)), before, after)
+        for name, (before, after) in zip(files, texts, strict=True)
+    )
+
+
+def make_patch(sources: Sequence[ChangedSource]) -> str | None:
+    """What the steps of a plan change, as a unified diff; None if it is nothing."""
+    lines: list[str] = []
+    for source in sources:
+        before, after = (split_lines(text or "") for text in (source.before, source.after))
+        name = source.name
+        if source.cell is None:
+            # The path from the current folder if the file is below it, for `git apply` and `patch -p1`.
+            here, path = find_working_folder(), Path(name)
+            path = path if here is None else path.absolute()
+            name = path.as_posix().lstrip("/")
+            if here is not None and path.is_relative_to(here):
+                name = path.relative_to(here).as_posix()
+        lines += list_diff_lines(name, before, after)
+    return "".join(lines) or None
 
 
 def _change(
     file: str, edits: Sequence[Edit], settings: Settings, reader: SourceReader, is_own: bool
 ) -> tuple[str, str]:
+    """The text of a file or cell before and after; an error if it is not what was recorded any more."""
     number = find_cell_number(file)
     if number is None:
         before = reader.read(file)
@@ -247,16 +246,6 @@ def list_diff_lines(name: str, before: Sequence[str], after: Sequence[str]) -> I
     """The lines of a unified diff of a file."""
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
-
-
-def _name_in_patch(file: str) -> str:
-    """The path from the current folder if the file is below it, for `git apply` and `patch -p1`."""
-    if find_cell_number(file) is not None:
-        return file
-    here, path = find_working_folder(), Path(file)
-    if here is not None and (path := path.absolute()).is_relative_to(here):
-        return path.relative_to(here).as_posix()
-    return path.as_posix().lstrip("/")
 
 
 def _list_lines(file: str, before: str, after: str, steps: Sequence[PlanStep]) -> Iterator[DiffLine]:
@@ -306,23 +295,21 @@ def _read_patch(patch: str, is_own: bool) -> Iterator[ChangedSource]:
         head, *rest = part.splitlines() or [""]
         if not head.startswith("--- a/") or not rest:
             continue
-        name, lines = head.removeprefix("--- a/"), tuple(_read_hunks(rest[1:]))
+        name = head.removeprefix("--- a/")
+        lines: list[DiffLine] = []
+        at = 0
+        for line in rest[1:]:
+            if found := _HUNK.match(line):
+                at = int(found[1])
+            elif line[:1] in (" ", "-"):
+                lines.append(DiffLine(at, line[0], line[1:]))
+                at += 1
+            elif line[:1] == "+":
+                lines.append(DiffLine(None, "+", line[1:]))
         number = find_cell_number(name)
         typed = read_typed_cell(number) if is_own and number is not None else None
         after = None if typed is None else _apply_lines(typed, lines)
-        yield ChangedSource(name, lines, *(("\n".join(typed), after) if typed and after is not None else ()))
-
-
-def _read_hunks(lines: Iterable[str]) -> Iterator[DiffLine]:
-    number = 0
-    for line in lines:
-        if found := _HUNK.match(line):
-            number = int(found[1])
-        elif line[:1] in (" ", "-"):
-            yield DiffLine(number, line[0], line[1:])
-            number += 1
-        elif line[:1] == "+":
-            yield DiffLine(None, "+", line[1:])
+        yield ChangedSource(name, tuple(lines), *(("\n".join(typed), after) if typed and after is not None else ()))
 
 
 def _apply_lines(before: Sequence[str], lines: Sequence[DiffLine]) -> str | None:
@@ -568,16 +555,13 @@ def _describe_step(step: PlanStep) -> list[Block]:
     code = format_line(step.code or "", 80)
     where = Para(Place(step.place), ": " if step.place and code else "", Code(code))
     change = CodeBlock(step.change) if step.can_be_applied else step.change
-    return [_describe_cause_of(step), where if step.place or code else "place not known", change, step.saving]
-
-
-def _describe_cause_of(step: PlanStep) -> str:
-    """ "`ids` comes in 3 shapes: (4, 16), (6, 16), (6, 24)." """
+    # "`ids` comes in 3 shapes: (4, 16), (6, 16), (6, 24)."
     shown = [format_line(value, 40) for value in step.title_values[:SHOWN_VALUES]]
     more = ", ..." if len(step.title_values) > len(shown) else ""
     values = f"{', '.join(shown)}{more}" or (step.what if step.what != step.title else "")
-    title = f"{step.title}: {values}" if step.title and values else step.title or step.what
-    return f"{title} ({step.origin})." if step.origin and step.origin not in title else f"{title}."
+    cause = f"{step.title}: {values}" if step.title and values else step.title or step.what
+    origin = f" ({step.origin})" if step.origin and step.origin not in cause else ""
+    return [f"{cause}{origin}.", where if step.place or code else "place not known", change, step.saving]
 
 
 def _describe_cause(cause: UnresolvedCause) -> Para:
@@ -591,21 +575,17 @@ def _describe_cause(cause: UnresolvedCause) -> Para:
 _VERBS = {"insert_before": "before", "replace": "instead of"}
 
 
-def _describe_edit(edit: Edit) -> str:
-    """``train.py:7, instead of `k` in `step(x, k)` ``"""
-    where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
-    return f"{format_place(edit.file, edit.line)}, {_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
-
-
 def _format_step_code(step: PlanStep) -> str:
     """The edits of a step; its advice as a comment if no program can apply it; "" if it is only settings."""
-    if step.edits:
-        return "\n".join(f"# {_describe_edit(edit)}:\n{edit.new}" for edit in step.edits)
-    if step.settings:
-        return ""
-    return textwrap.fill(
-        f"{step.place or 'In your code'}: {step.change}", WIDTH, initial_indent="# ", subsequent_indent="# "
-    )
+    if not step.can_be_applied:
+        advice = f"{step.place or 'In your code'}: {step.change}"
+        return textwrap.fill(advice, WIDTH, initial_indent="# ", subsequent_indent="# ")
+    lines = []
+    for edit in step.edits:
+        where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
+        what = f"{_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
+        lines += [f"# {format_place(edit.file, edit.line)}, {what}:", edit.new]
+    return "\n".join(lines)
 
 
 # What trying a plan showed
