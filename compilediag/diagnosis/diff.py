@@ -216,19 +216,23 @@ def _compare_seconds(old: float, new: float) -> str | None:
 
 
 def _compare_compiles(sides: _Sides) -> Iterator[Change]:
-    def group_failed(side: _Side) -> Groups[Compile]:
+    def describe(row: Compile) -> str:
+        return f"compiles of {format_function(*get_place(row))}"
+
+    groups = [group_by(side.data.rows(Compile), side.name) for side in sides]
+    yield from _compare_groups("compile", groups, describe, lambda row: row.duration_s)
+
+
+def _compare_failures(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[Compile]:
         return group_by(filter(_get_failure, side.data.rows(Compile)), lambda row: (*side.name(row), _get_failure(row)))
 
-    def describe_failed(row: Compile) -> str:
+    def describe(row: Compile) -> str:
         failure = _get_failure(row)
         what = "failed to compile" if failure == COMPILE_FAILED else f"hit {failure}"
         return f"{format_function(*get_place(row))} {what}"
 
-    groups = [group_by(side.data.rows(Compile), side.name) for side in sides]
-    yield from _compare_groups(
-        "compile", groups, lambda row: f"compiles of {format_function(*get_place(row))}", lambda row: row.duration_s
-    )
-    yield from _compare_groups("failure", map(group_failed, sides), describe_failed)
+    yield from _compare_groups("failure", map(group, sides), describe)
 
 
 def _get_failure(row: Compile) -> str | None:
@@ -337,6 +341,7 @@ def _compare_phases(sides: _Sides) -> Iterator[Change]:
 
 _COMPARISONS: tuple[tuple[str, Callable[[_Sides], Iterable[Change]]], ...] = (
     ("compiles", _compare_compiles),
+    ("compiles", _compare_failures),
     ("recompiles", _compare_recompiles),
     ("refused_calls", _compare_refused),
     ("graph_breaks", _compare_graph_breaks),

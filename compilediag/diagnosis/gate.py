@@ -162,36 +162,25 @@ def _find_causes(data: Rows, rows: Iterable[Event]) -> list[Finding]:
     return [found for found in diagnose(data) if ids & {*found.evidence}]
 
 
-def _check_compile_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
-    compiles = data.rows(Compile)
-    total = sum_seconds(row.duration_s for row in compiles)
-    if limits.max_compile_s is not None and total > limits.max_compile_s:
-        allowed = format_seconds(limits.max_compile_s)
-        yield Broken(f"{format_seconds(total)} compiling, at most {allowed} allowed:", _list_seconds(compiles))
-
-
-def _check_cold_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
-    """The process that compiled longest until its warm-up ended: processes start side by side."""
-    if limits.max_cold_seconds is None:
-        return
+def _check_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
+    """Of the cold start, the process counts that compiled longest until its warm-up ended: they start side by side."""
     by_process = group_by(list_cold_compiles(data), lambda row: (row.rank, row.pid))
-    rows = max(by_process.values(), key=lambda rows: sum_seconds(row.duration_s for row in rows), default=[])
-    total = sum_seconds(row.duration_s for row in rows)
-    if total > limits.max_cold_seconds:
-        whose = f" of rank {rows[0].rank}" if rows[0].rank is not None and len(by_process) > 1 else ""
-        allowed = format_seconds(limits.max_cold_seconds)
-        title = f"{format_seconds(total)} compiling in the cold start{whose}, at most {allowed} allowed:"
-        yield Broken(title, _list_seconds(rows))
-
-
-def _list_seconds(compiles: Iterable[Compile]) -> list[str]:
-    """How long each function compiled, the longest first."""
-    by_function = group_by(compiles, _format_function)
-    sums = {name: sum_seconds(row.duration_s for row in rows) for name, rows in by_function.items()}
-    return [
-        f"{name}: {format_seconds(sums[name])} in {format_amount(len(by_function[name]), 'compile')}"
-        for name in sorted(sums, key=lambda name: -sums[name])
-    ]
+    cold = max(by_process.values(), key=lambda rows: sum_seconds(row.duration_s for row in rows), default=[])
+    whose = f" of rank {cold[0].rank}" if cold and cold[0].rank is not None and len(by_process) > 1 else ""
+    for allowed, compiles, where in (
+        (limits.max_compile_s, data.rows(Compile), ""),
+        (limits.max_cold_seconds, cold, f" in the cold start{whose}"),
+    ):
+        total = sum_seconds(row.duration_s for row in compiles)
+        if allowed is None or total <= allowed:
+            continue
+        functions = group_by(compiles, _format_function)
+        sums = {name: sum_seconds(row.duration_s for row in rows) for name, rows in functions.items()}
+        causes = [
+            f"{name}: {format_seconds(sums[name])} in {format_amount(len(functions[name]), 'compile')}"
+            for name in sorted(sums, key=lambda name: -sums[name])
+        ]
+        yield Broken(f"{format_seconds(total)} compiling{where}, at most {format_seconds(allowed)} allowed:", causes)
 
 
 def _check_graph_breaks(data: Rows, limits: Limits) -> Iterator[Broken]:
@@ -300,8 +289,7 @@ def format_fixed(fixed: Sequence[AcceptedCause]) -> str | None:
 _CHECKS: tuple[Callable[[Rows, Limits], Iterable[Broken]], ...] = (
     _check_coverage,
     _check_recompiles,
-    _check_compile_seconds,
-    _check_cold_seconds,
+    _check_seconds,
     _check_graph_breaks,
     _check_after_warmup,
     _check_cudagraph_coverage,

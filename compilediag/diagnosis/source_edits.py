@@ -157,7 +157,13 @@ def _collect(pattern: ast.AST, node: ast.AST, found: list[ast.expr]) -> bool:
 
 def is_known_code(text: str) -> bool:
     """True if each statement of a text has a form that changes insert, without comments or control characters."""
-    if not all(line.isprintable() for line in text.split("\n")) or _has_comment(text):
+    if not all(line.isprintable() for line in text.split("\n")):
+        return False
+    try:
+        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)] if "#" in text else []
+    except (tokenize.TokenError, SyntaxError):
+        return False
+    if any(token.type == tokenize.COMMENT for token in tokens):
         return False
     tree = _parse(text)
     if tree is not None:
@@ -166,16 +172,6 @@ def is_known_code(text: str) -> bool:
     if tree is None or not isinstance(last := tree.body[-1], ast.FunctionDef) or len(last.decorator_list) != 1:
         return False
     return all(map(_is_statement, tree.body[:-1])) and _is_decorator(last.decorator_list[0])
-
-
-def _has_comment(text: str) -> bool:
-    if "#" not in text:
-        return False
-    try:
-        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
-    except (tokenize.TokenError, SyntaxError):
-        return True
-    return any(token.type == tokenize.COMMENT for token in tokens)
 
 
 def _is_statement(node: ast.stmt) -> bool:
@@ -340,10 +336,9 @@ def insert_before(site: CallSite, lines: tuple[str, ...]) -> tuple[Edit, ...]:
     if tree is None or used & set(_list_bound_inside(tree)):
         return ()
     # `if f(x):` and `for y in f(x):` evaluate the call once, before their body; `for x in xs: f(x)` does not.
-    nodes = [*ast.walk(tree)]
-    targets = [node.target for node in nodes if isinstance(node, ast.For)]
-    targets += [node.optional_vars for node in nodes if isinstance(node, ast.withitem) and node.optional_vars]
-    bound = {child.id for node in targets for child in ast.walk(node) if isinstance(child, ast.Name)}
+    loops = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
+    contexts = [node.optional_vars for node in ast.walk(tree) if isinstance(node, ast.withitem) and node.optional_vars]
+    bound = {child.id for node in (*loops, *contexts) for child in ast.walk(node) if isinstance(child, ast.Name)}
     if _HEADER.match(code) and not (_RUNS_ONCE.match(code) and code.endswith(":") and not used & bound):
         return ()
     return (Edit(site.file, site.line, "insert_before", site.code, new, code=site.code),)

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypedDict
 from ...decode.call_stacks import Frame, OwnCode, find_torch_path, is_torch_file
 from ...decode.guards.path import Expression, Path, Step, list_sources, parse_expression
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
-from ...formatting import cut_text, format_place, parse_resumed
+from ...formatting import format_line, format_place, parse_resumed
 from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_place, kept
 
@@ -187,7 +187,7 @@ class CallSites:
         is_inside = False
         for value in values:
             if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
-                raise MappingFailed(f"`{shorten(value.text)}` is not one value")
+                raise MappingFailed(f"`{format_line(value.text, 60)}` is not one value")
             named = _follow(levels, len(levels) - 1, value)
             paths += named.paths
             is_inside = is_inside or named.is_inside
@@ -367,11 +367,11 @@ def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     arguments, text = _bind(steps[at], caller, path)
     if at == 1:
         if len(arguments) > 1:
-            raise MappingFailed(f"`{path.root}` is one of several arguments of `{shorten(text)}`")
+            raise MappingFailed(f"`{path.root}` is one of several arguments of `{format_line(text, 60)}`")
         node, rest = open_displays(arguments[0])
         written = get_text(node, text)
         if isinstance(node, ast.Constant):
-            raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
+            raise MappingFailed(f"the call passes {format_line(written, 60)}, which has no name")
         is_primary = isinstance(node, _PRIMARY) or not rest
         path = Path(written if is_primary else f"({written})", steps=rest)
         return NamedValue((path,), caller.row.function in _INSIDE)
@@ -422,7 +422,7 @@ def _bind(callee: _Level, caller: _Level, path: Path) -> tuple[tuple[Argument, .
     if isinstance(call, ObjectUse):
         if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
             return (Argument(call.value, path.steps),), call.text
-        raise MappingFailed(f"`{shorten(call.text)}` names no argument")
+        raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
     if callee.signature is None:
         return _bind_by_name(path, call, callee.function, passed), call.text
     arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
@@ -452,7 +452,7 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
     node, rest = open_displays(argument)
     path = read_path(node)
     if path is None:
-        raise MappingFailed(f"`{shorten(get_text(node, text))}` is computed in {step.where}")
+        raise MappingFailed(f"`{format_line(get_text(node, text), 60)}` is computed in {step.where}")
     if step.signature is not None and path.root not in step.signature.names:
         raise MappingFailed(f"`{path.root}` is no parameter of {step.where}")
     if parse_resumed(step.row.function) is None:
@@ -492,7 +492,7 @@ class ParsedCall(NamedTuple):
     @property
     def shown(self) -> str:
         """The call on one line, for messages."""
-        return shorten(get_text(self.node, self.text))
+        return format_line(get_text(self.node, self.text), 60)
 
 
 class ObjectUse(NamedTuple):
@@ -508,11 +508,6 @@ def get_text(node: ast.AST, text: str) -> str:
     return ast.unparse(node) if segment is None or "\n" in segment else segment
 
 
-def shorten(text: str, limit: int = 60) -> str:
-    """A text on one line of at most `limit` characters."""
-    return cut_text(" ".join(text.split()), limit)
-
-
 def find_call(call: str | None, code: str | None, function: str, is_next: bool = True) -> ParsedCall | ObjectUse:
     """The call that runs `function`: `call` is the text of what runs in the frame, or else it is looked for in `code`,
     the text of one line: the call of that name, or else the only one that can. Unless `is_next`, frames between can be
@@ -523,10 +518,11 @@ def find_call(call: str | None, code: str | None, function: str, is_next: bool =
         raise MappingFailed("the text of the call is not recorded")
     parsed = parse_statement(line.strip())
     if parsed is None:
-        raise MappingFailed(f"`{shorten(line)}` can't be parsed")
+        raise MappingFailed(f"`{format_line(line, 60)}` can't be parsed")
     tree, text, is_whole = parsed
     if call is not None:
         return _read_running(tree, text, is_whole, function)
+    shown = format_line(line, 60)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     same = [node for node in calls if get_name(node.func) == function]
     found = same or [node for node in calls if _can_run_user_code(node)]
@@ -534,11 +530,11 @@ def find_call(call: str | None, code: str | None, function: str, is_next: bool =
         passing = [node for node in calls if get_name(node.func) in _CALLING]
         if passing:
             _enter_builtin(passing[0], text, function)
-        raise MappingFailed(f"`{shorten(line)}` has no call")
+        raise MappingFailed(f"`{shown}` has no call")
     if not same and not is_next:
-        raise MappingFailed(f"`{shorten(line)}` does not call {function}, and a log leaves out the innermost frames")
+        raise MappingFailed(f"`{shown}` does not call {function}, and a log leaves out the innermost frames")
     if len(found) > 1:
-        raise MappingFailed(f"`{shorten(line)}` has several calls")
+        raise MappingFailed(f"`{shown}` has several calls")
     return ParsedCall(found[0], text, is_whole)
 
 
@@ -550,7 +546,7 @@ def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) ->
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return ObjectUse(node.value, text)
     if not isinstance(node, ast.Call):
-        raise MappingFailed(f"`{shorten(text)}` is no call")
+        raise MappingFailed(f"`{format_line(text, 60)}` is no call")
     made = node.func
     if isinstance(made, ast.Call) and get_name(made.func) == "partial" and made.args:
         # `partial(f, x)(y)` is the call `f(x, y)`.
@@ -582,7 +578,7 @@ def _enter_builtin(node: ast.Call, text: str, function: str) -> ast.Call:
         if get_name(child.func) == function:
             return child
     passing = next((child for child in (*inner, node) if get_name(child.func) in ("map", "filter", "starmap")), node)
-    items = ", ".join(f"`{shorten(get_text(argument, text), 40)}`" for argument in passing.args[1:])
+    items = ", ".join(f"`{format_line(get_text(argument, text), 40)}`" for argument in passing.args[1:])
     of = f"the items of {items}" if items else "its arguments"
     raise MappingFailed(f"`{get_name(passing.func)}` passes {of}, which have no name there")
 

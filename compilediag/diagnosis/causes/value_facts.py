@@ -186,7 +186,16 @@ class FactIndex:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
         tensors = {Path.of(one).owner for one in (source, *beside)}
         return ValueFacts(
-            value_need=self._find_value_need(rows, source),
+            value_need=next(
+                (
+                    ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
+                    for recompile in rows
+                    for row, sources in self._list_shapes(recompile)
+                    if row.action == "specialized" and {*sources.values()} == {source}
+                    if _NUMBER.fullmatch(row.value or "")
+                ),
+                None,
+            ),
             was_dynamic=any(
                 row.action == "created" and source in sources.values()
                 for compile in self._list_compiles(rows)
@@ -216,14 +225,6 @@ class FactIndex:
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
         )
-
-    def _find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
-        """The first line that needed this value as a number, in the entries that these recompiles made."""
-        for row, sources in (shape for recompile in rows for shape in self._list_shapes(recompile)):
-            is_own = {*sources.values()} == {source}
-            if is_own and row.action == "specialized" and _NUMBER.fullmatch(row.value or ""):
-                return ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
-        return None
 
     def _has_conditions(
         self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
