@@ -89,9 +89,16 @@ def find_changes(before: Rows, after: Rows) -> list[Change]:
     """
     left_out, sides = find_uncompared(before, after), _name_functions(before, after)
     changes = [change for table, compare in _COMPARISONS if table not in left_out for change in compare(sides)]
-    known = _map_fingerprints(before), _map_fingerprints(after)
+    old_names, new_names = _map_fingerprints(before), _map_fingerprints(after)
+    for at, change in enumerate(changes):
+        if change.kind in CAUSES:
+            names = [
+                *(new_names.get(number) for number in change.evidence_after),
+                *(old_names.get(number) for number in change.evidence_before),
+            ]
+            changes[at] = replace(change, fingerprint=next(filter(None, names), None))
     return sorted(
-        (_name_cause(change, *known) for change in changes),
+        changes,
         key=lambda c: (c.worse is not True, KINDS.index(c.kind), -abs(c.seconds_more or 0.0), c.title),
     )
 
@@ -102,17 +109,6 @@ def _map_fingerprints(data: Rows) -> dict[int, str]:
     found = [*find_recompiles(evidence), *find_refused_calls(evidence), *find_graph_breaks(evidence)]
     named = name_findings(evidence, [*found, *find_failures(evidence), *find_limits(evidence)])
     return {number: one.fingerprint for one in reversed(named) for number in one.evidence}
-
-
-def _name_cause(change: Change, before: dict[int, str], after: dict[int, str]) -> Change:
-    if change.kind not in CAUSES or change.fingerprint is not None:
-        return change
-    names = (
-        known.get(number)
-        for known, ids in ((after, change.evidence_after), (before, change.evidence_before))
-        for number in ids
-    )
-    return replace(change, fingerprint=next(filter(None, names), None))
 
 
 def find_uncompared(before: Rows, after: Rows) -> dict[str, str]:

@@ -429,11 +429,7 @@ class Ranks:
         self.divergences = [*find_divergences(self.steps, is_live), *([order] if order else [])]
         self.rows = _make_rank_rows(self.steps, self.divergences)
         alike = _group_alike(data, self.steps) if whole is None else _group_alike(whole, find_steps(whole))
-        by_rank = {row.rank: row for row in self.rows}
-        self.group_rows = [
-            _make_group([by_rank[rank] for rank in self.steps.expand(own)], _compare(own, alike[0], self.steps, number))
-            for number, own in enumerate(alike)
-        ]
+        self.group_rows = _make_groups(alike, self.steps, self.rows)
         self.graph_rows = make_graph_rows(self.steps, estimate_runtimes(data))
 
     @property
@@ -717,26 +713,28 @@ def _group_alike(data: Rows, steps: Steps) -> list[list[int]]:
     return sorted(alike.values(), key=lambda loaded: (-len(steps.expand(loaded)), loaded))
 
 
-def _compare(loaded: Sequence[int], largest: Sequence[int], steps: Steps, number: int) -> str | None:
-    """Return where the first rank of a group differs from the first of the largest one; None for too many groups."""
-    if not 0 < number < MOST_COMPARED:
-        return None
-    found = find_divergences(steps.select((largest[0], loaded[0])))
-    return found[0].sentence if found else None
-
-
-def _make_group(rows: Sequence[RankRow], difference: str | None) -> RankGroup:
-    first, slowest = rows[0], max(rows, key=lambda row: row.compile_s)
-    return RankGroup(
-        rank=first.rank,
-        count=len(rows),
-        ranks=[row.rank for row in rows],
-        compiles=first.compiles,
-        recompiles=first.recompiles,
-        graph_breaks=first.graph_breaks,
-        lookups=first.lookups,
-        median_s=statistics.median(row.compile_s for row in rows),
-        slowest_rank=slowest.rank,
-        slowest_s=slowest.compile_s,
-        difference=difference,
-    )
+def _make_groups(alike: Sequence[Sequence[int]], steps: Steps, rows: Sequence[RankRow]) -> list[RankGroup]:
+    """One row per group of ranks that compiled the same, each given by those that the session has rows of."""
+    by_rank = {row.rank: row for row in rows}
+    groups = []
+    for number, loaded in enumerate(alike):
+        own = [by_rank[rank] for rank in steps.expand(loaded)]
+        first, slowest = own[0], max(own, key=lambda row: row.compile_s)
+        is_compared = 0 < number < MOST_COMPARED
+        found = find_divergences(steps.select((alike[0][0], loaded[0]))) if is_compared else []
+        groups.append(
+            RankGroup(
+                rank=first.rank,
+                count=len(own),
+                ranks=[row.rank for row in own],
+                compiles=first.compiles,
+                recompiles=first.recompiles,
+                graph_breaks=first.graph_breaks,
+                lookups=first.lookups,
+                median_s=statistics.median(row.compile_s for row in own),
+                slowest_rank=slowest.rank,
+                slowest_s=slowest.compile_s,
+                difference=found[0].sentence if found else None,
+            )
+        )
+    return groups

@@ -507,20 +507,18 @@ def _match(calls: Sequence[_Written], function: StackFrame, caller: StackFrame |
 @functools.lru_cache(32)
 def _list_written(name: str, text: str) -> tuple[_Written, ...]:
     """What is written in one file; nothing if it is no Python."""
+    found: list[_Written] = []
     try:
         file = ProgramFile(name, text)
-        calls = [_read_call(call) for call in find_compile_calls(file)]
-        return (*calls, *(_Written(choice=choice, is_setting=True) for choice in _list_settings(file)))
+        for call in find_compile_calls(file):
+            node, function = call.function, None
+            names = [get_name(call.target) if call.target is not None else None, (call.name or "").rpartition(".")[2]]
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                function = (node.name, node.decorator_list[0].lineno, node.end_lineno or node.lineno)
+            found.append(_Written(frozenset(filter(None, names)), function, _read_choice(call)))
+        return (*found, *(_Written(choice=choice, is_setting=True) for choice in _list_settings(file)))
     except (EditError, RecursionError):
         return ()
-
-
-def _read_call(call: CompileCall) -> _Written:
-    names = [get_name(call.target) if call.target is not None else None, (call.name or "").rpartition(".")[2]]
-    node, function = call.function, None
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        function = (node.name, node.decorator_list[0].lineno, node.end_lineno or node.lineno)
-    return _Written(frozenset(filter(None, names)), function, _read_choice(call))
 
 
 def _read_choice(call: CompileCall) -> StaticChoice | None:

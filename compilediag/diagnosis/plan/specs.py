@@ -155,7 +155,12 @@ def _find_varying(
     if any(row.action == "created" for row in shapes[0]):
         return None  # Sizes are dynamic from the start: by marks, or by dynamic=True, which excludes a spec.
     try:
-        failed, dynamic = set(_list_failed(failures)), set[Slot]()
+        failed, dynamic = set[Slot](), set[Slot]()
+        # The sizes and integers of arguments that guards compared with another value.
+        for row in failures:
+            if row.guard_kind == "tensor_size" or (row.guard_kind == "value" and read_integers(row) is not None):
+                name = find_torch_source(row.guard_source or "", row.guard)
+                failed.add(_make_slot(name, Path.of(row.guard_source or "").dim))
         ties: list[tuple[Slot, Slot]] = []
         for own in shapes:
             symbols = _list_symbols(own)
@@ -169,14 +174,6 @@ def _find_varying(
     functions = [row.function for row in path]
     is_in_place = _IN_PLACE in functions and _CALLED not in functions
     return SpecEvidence(place, path[-1], _join(slots, ties), ranks, is_in_place) if slots else None
-
-
-def _list_failed(failures: Iterable[GuardFailure]) -> Iterator[Slot]:
-    """The sizes and integers of arguments that guards compared with another value."""
-    for row in failures:
-        if row.guard_kind == "tensor_size" or (row.guard_kind == "value" and read_integers(row) is not None):
-            name = find_torch_source(row.guard_source or "", row.guard)
-            yield _make_slot(name, Path.of(row.guard_source or "").dim)
 
 
 def _make_slot(name: str | None, dim: int | None) -> Slot:
