@@ -157,13 +157,12 @@ def _check_recompiles(data: Rows, limits: Limits) -> Iterator[Broken]:
 
 
 def _find_causes(data: Rows, rows: Iterable[Event]) -> list[Finding]:
-    """The findings on these events."""
     ids = {row.event_id for row in rows}
     return [found for found in diagnose(data) if ids & {*found.evidence}]
 
 
 def _check_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
-    """Of the cold start, the process counts that compiled longest until its warm-up ended: they start side by side."""
+    """All compiles, and the cold start of the process in which it took longest: processes start side by side."""
     by_process = group_by(list_cold_compiles(data), lambda row: (row.rank, row.pid))
     cold = max(by_process.values(), key=lambda rows: sum_seconds(row.duration_s for row in rows), default=[])
     whose = f" of rank {cold[0].rank}" if cold and cold[0].rank is not None and len(by_process) > 1 else ""

@@ -136,7 +136,7 @@ class CallSites:
     def __init__(self, evidence: Evidence):
         self._own = read_own_code(evidence)
         self._stacks = evidence.stacks
-        self._paths: dict[str, tuple[tuple[StackFrame, ...], int | None]] = {}
+        self._paths: dict[str | None, tuple[tuple[StackFrame, ...], int | None]] = {}
         self._sites: dict[str, CallSite | None] = {}
         self._names: dict[tuple[str | None, str], NamedValue] = {}
 
@@ -157,8 +157,6 @@ class CallSites:
 
     def name(self, compile_key: str | None, source: str) -> NamedValue:
         """What a value of the compiled function is called at its call site; several sources are joined by commas."""
-        if compile_key is None:
-            return NamedValue(reason="the compile is not recorded")
         stack = self._stacks.find(compile_key)
         if (stack, source) not in self._names:
             try:
@@ -195,8 +193,6 @@ class CallSites:
 
     def _get_path(self, stack: str | None) -> tuple[tuple[StackFrame, ...], int | None]:
         """The frames of a stack, outermost first, of which the compiled one is the last, and the call site's place."""
-        if stack is None:
-            return (), None
         if stack not in self._paths:
             path = tuple(reversed([*self._stacks.walk(stack)]))
             self._paths[stack] = path, self._find_place(path)

@@ -550,16 +550,14 @@ def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
 
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
     """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
-    passed, site = cause.user.value, origin.call_site
-    if passed is None:
-        return False
-    if origin.user.value == passed:
+    site = origin.call_site
+    if origin.user.value == cause.user.value:
         return True
     tree = parse_code((site.code if site else None) or "")
     statement = tree.body[0] if tree else None
     assigned = statement.targets if isinstance(statement, ast.Assign) else []
     nodes = (node for target in assigned for node in ast.walk(target))
-    return any(isinstance(node, ast.Name) and node.id == passed for node in nodes)
+    return any(isinstance(node, ast.Name) and node.id == cause.user.value for node in nodes)
 
 
 # Changes that cost nothing, because their calls need a compiled version of their own anyway
