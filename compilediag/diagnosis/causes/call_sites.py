@@ -137,23 +137,17 @@ class CallSites:
         self._own = read_own_code(evidence)
         self._stacks = evidence.stacks
         self._paths: dict[str | None, tuple[tuple[StackFrame, ...], int | None]] = {}
-        self._sites: dict[str, CallSite | None] = {}
         self._names: dict[tuple[str | None, str], NamedValue] = {}
 
     def find(self, compile_key: str | None) -> CallSite | None:
         """The line of the user's own code that calls into compiled code; None if no such frame is recorded."""
-        stack = self._stacks.find(compile_key)
-        if stack is None:
+        path, at = self._get_path(self._stacks.find(compile_key))
+        if at is None:
             return None
-        if stack not in self._sites:
-            path, at = self._get_path(stack)
-            self._sites[stack] = None
-            if at is not None:
-                row, outer = path[at], at
-                while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
-                    outer -= 1
-                self._sites[stack] = CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
-        return self._sites[stack]
+        row, outer = path[at], at
+        while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
+            outer -= 1
+        return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
 
     def name(self, compile_key: str | None, source: str) -> NamedValue:
         """What a value of the compiled function is called at its call site; several sources are joined by commas."""
