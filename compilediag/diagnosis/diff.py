@@ -27,7 +27,7 @@ from ..events import (
 )
 from ..events.words import describe_code, format_phase
 from ..formatting import format_function, format_line, format_milliseconds, format_op, format_place, format_seconds
-from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, sum_seconds
+from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, make_place_fields, sum_seconds
 from .finding import name_findings
 from .rules import coverage
 from .rules.failures import find_failures
@@ -188,7 +188,7 @@ def _compare_groups(
         more = new_s - old_s if get_seconds else None
         shown = "" if more is None or abs(more) < 0.005 else f", {'+' if more > 0 else ''}{format_seconds(more)}"
         bad, is_growth = is_bad(row), change in ("new", "more", "slower")
-        function, file, line = get_place(row) if isinstance(row, _PLACED) else (None, None, None)
+        place = get_place(row) if isinstance(row, _PLACED) else (None, None, None)
         yield Change(
             kind=kind,
             change=change,
@@ -199,9 +199,7 @@ def _compare_groups(
             worse=None if bad is None else is_growth == bad,
             evidence_before=get_ids(old),
             evidence_after=get_ids(new),
-            function=function,
-            file=file,
-            line=line,
+            **make_place_fields(place),
         )
 
 

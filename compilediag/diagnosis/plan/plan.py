@@ -332,6 +332,7 @@ def _apply_lines(before: Sequence[str], lines: Sequence[DiffLine]) -> str | None
 
 #: A cost is the headline from this share of the compile time on.
 _WORTH_NAMING = 0.1
+_VERBS = {"insert_before": "before", "replace": "instead of"}
 
 
 @dataclass(frozen=True)
@@ -376,37 +377,28 @@ class Plan:
     @property
     def headline(self) -> str:
         """What the plan saves, in one line: measured, if it was tried; or its largest cost, if that is more."""
-        if (measured := self._describe_measured()) is not None:
-            return measured
-        cost = self.leading_cost
-        if cost is not None:
+        found, cost = self.measured, self.leading_cost
+        if found is not None:
+            lines = found.get("lines")
+            changes = format_amount(lines, "changed line") if lines else format_amount(len(self.steps), "change")
+            total = found["recompiles_before"]
+            removed = max(0, total - found["recompiles_after"])
+            seconds, left = (found.get(f"compile_seconds_{when}") or 0.0 for when in ("before", "after"))
+            saved = max(0.0, seconds - left) if left and found.get("backend") is None else 0.0
+        elif cost is not None:
             return cost.headline
-        if not self.recompiles:
+        elif not self.recompiles:
             return "Nothing recompiled" if self.is_collected else "Recompiles were not collected"
-        if not self.steps:
+        elif not self.steps:
             return f"No change removes any of {format_amount(self.recompiles, 'recompile')}"
-        changes = format_amount(len(self.steps), "change")
-        verbs = ("removes", "saves") if len(self.steps) == 1 else ("remove", "save")
-        removed = f"{verbs[0]} {self.recompiles_saved} of {format_amount(self.recompiles, 'recompile')}"
-        if not self.seconds_saved:
-            return f"{changes} {removed}"
-        seconds = f"{format_seconds(self.seconds_saved)} of {format_seconds(self.seconds)} compile time"
-        return f"{changes} {removed} and {verbs[1]} {seconds}"
-
-    def _describe_measured(self) -> str | None:
-        """What runs have shown, in one line; None if none has."""
-        found = self.measured
-        if found is None:
-            return None
-        lines = found.get("lines")
-        changes = format_amount(lines, "changed line") if lines else format_amount(len(self.steps), "change")
+        else:
+            changes = format_amount(len(self.steps), "change")
+            total, removed, seconds, saved = self.recompiles, self.recompiles_saved, self.seconds, self.seconds_saved
         s = "s" if changes.startswith("1 ") else ""
-        before, after = found["recompiles_before"], found["recompiles_after"]
-        text = f"{changes} remove{s} {max(0, before - after)} of {format_amount(before, 'recompile')}"
-        first, last = (found.get(f"compile_seconds_{when}") or 0.0 for when in ("before", "after"))
-        if found.get("backend") is not None or not last or first <= last:
+        text = f"{changes} remove{s} {removed} of {format_amount(total, 'recompile')}"
+        if not saved:
             return text
-        return f"{text} and save{s} {format_seconds(first - last)} of {format_seconds(first)} compile time"
+        return f"{text} and save{s} {format_seconds(saved)} of {format_seconds(seconds)} compile time"
 
     @property
     def measured(self) -> Mapping[str, Any] | None:
@@ -459,7 +451,15 @@ class Plan:
 
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
-        blocks = [block for step in self.steps if (block := _format_step_code(step))]
+        blocks = []
+        for step in self.steps:
+            for edit in step.edits:
+                where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
+                what = f"{_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
+                blocks.append(f"# {format_place(edit.file, edit.line)}, {what}:\n{edit.new}")
+            if not step.can_be_applied:
+                advice = f"{step.place or 'In your code'}: {step.change}"
+                blocks.append(textwrap.fill(advice, WIDTH, initial_indent="# ", subsequent_indent="# "))
         if self.settings:
             blocks.append(f"# Once, before the first compiled call:\n{format_settings(self.settings)}")
         return escape_lines("\n".join(blocks))
@@ -568,24 +568,6 @@ def _describe_cause(cause: UnresolvedCause) -> Para:
     reason = f" ({format_times(len(cause.evidence))}): {cause.reason}" if cause.reason else ""
     what = f"{cause.what}{reason}"
     return Para(Place(cause.place), ": ", what) if cause.place else Para(what)
-
-
-# The block to paste
-
-_VERBS = {"insert_before": "before", "replace": "instead of"}
-
-
-def _format_step_code(step: PlanStep) -> str:
-    """The edits of a step; its advice as a comment if no program can apply it; "" if it is only settings."""
-    if not step.can_be_applied:
-        advice = f"{step.place or 'In your code'}: {step.change}"
-        return textwrap.fill(advice, WIDTH, initial_indent="# ", subsequent_indent="# ")
-    lines = []
-    for edit in step.edits:
-        where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
-        what = f"{_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
-        lines += [f"# {format_place(edit.file, edit.line)}, {what}:", edit.new]
-    return "\n".join(lines)
 
 
 # What trying a plan showed
