@@ -5,7 +5,7 @@ The rules of plug-ins (docs/plugins.md) add theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..decode.rank_steps import RANKED
 from ..events import RankMember, Rows
@@ -52,7 +52,8 @@ def diagnose(data: Rows) -> list[Finding]:
     A program that compiled each function once, without graph breaks, has no findings.
     """
     evidence = Evidence.of(data)
-    plugged = name_findings(evidence, _call_plugins(data))
+    found = [plugin.use(lambda rule: _call_rule(rule, data)) or () for plugin in plugins.list_plugins("rules")]
+    plugged = name_findings(evidence, [finding for findings in found for finding in findings])
     return sorted([*_find_problems(evidence), *plugged], key=make_rank_key)
 
 
@@ -78,14 +79,9 @@ def _find_problems(evidence: Evidence) -> list[Finding]:
     return name_findings(evidence, found)
 
 
-def _call_plugins(data: Rows) -> list[Finding]:
-    """The findings of the functions of plug-ins; their rules about guards count when a cause is advised on."""
-    plugged = plugins.list_plugins("rules")
-    found = (one.use(lambda rule: () if isinstance(rule, Rule) else _validate(rule(data))) for one in plugged)
-    return [finding for findings in found for finding in findings or ()]
-
-
-def _validate(result: object) -> list[Finding]:
+def _call_rule(rule: Rule | Callable[[Rows], object], data: Rows) -> list[Finding]:
+    """The findings of a plug-in's function; its rules about guards count when a cause is advised on."""
+    result = () if isinstance(rule, Rule) else rule(data)
     findings = list(result) if isinstance(result, Iterable) else []
     if not all(isinstance(finding, Finding) and finding.severity in SEVERITIES for finding in findings):
         raise TypeError("a rule has to return compilediag.diagnosis.Finding objects")

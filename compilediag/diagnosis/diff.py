@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..decode.guards.path import format_expression
 from ..events import (
@@ -27,7 +27,7 @@ from ..events import (
 )
 from ..events.words import describe_code, format_phase
 from ..formatting import format_function, format_line, format_milliseconds, format_op, format_place, format_seconds
-from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, sum_seconds
+from .evidence import Evidence, PlacedEvent, get_ids, get_place, group_by, make_place_fields, sum_seconds
 from .finding import name_findings
 from .rules import coverage
 from .rules.failures import find_failures
@@ -87,13 +87,18 @@ def find_changes(before: Rows, after: Rows) -> list[Change]:
 
     A table that only one of them collected is left out: see `find_uncompared`.
     """
-    left_out, names = find_uncompared(before, after), _SharedNames(before, after)
-    changes = [
-        change for table, compare in _COMPARISONS if table not in left_out for change in compare(names, before, after)
-    ]
-    known = _map_fingerprints(before), _map_fingerprints(after)
+    left_out, sides = find_uncompared(before, after), _name_functions(before, after)
+    changes = [change for table, compare in _COMPARISONS if table not in left_out for change in compare(sides)]
+    old_names, new_names = _map_fingerprints(before), _map_fingerprints(after)
+    for at, change in enumerate(changes):
+        if change.kind in CAUSES:
+            names = [
+                *(new_names.get(number) for number in change.evidence_after),
+                *(old_names.get(number) for number in change.evidence_before),
+            ]
+            changes[at] = replace(change, fingerprint=next(filter(None, names), None))
     return sorted(
-        (_name_cause(change, *known) for change in changes),
+        changes,
         key=lambda c: (c.worse is not True, KINDS.index(c.kind), -abs(c.seconds_more or 0.0), c.title),
     )
 
@@ -104,17 +109,6 @@ def _map_fingerprints(data: Rows) -> dict[int, str]:
     found = [*find_recompiles(evidence), *find_refused_calls(evidence), *find_graph_breaks(evidence)]
     named = name_findings(evidence, [*found, *find_failures(evidence), *find_limits(evidence)])
     return {number: one.fingerprint for one in reversed(named) for number in one.evidence}
-
-
-def _name_cause(change: Change, before: dict[int, str], after: dict[int, str]) -> Change:
-    if change.kind not in CAUSES or change.fingerprint is not None:
-        return change
-    names = (
-        known.get(number)
-        for known, ids in ((after, change.evidence_after), (before, change.evidence_before))
-        for number in ids
-    )
-    return replace(change, fingerprint=next(filter(None, names), None))
 
 
 def find_uncompared(before: Rows, after: Rows) -> dict[str, str]:
@@ -128,43 +122,38 @@ def find_uncompared(before: Rows, after: Rows) -> dict[str, str]:
     return gaps
 
 
-class _SharedNames:
-    """Names that functions have in both sessions."""
+class _Side(NamedTuple):
+    """One of the two sessions. `numbers`: name and file -> the numbers of the functions of that name, by their line."""
 
-    def __init__(self, before: Rows, after: Rows):
-        old, new = _map_lines(before), _map_lines(after)
-        self._before: dict[tuple[str, str], dict[int, int]] = {}
-        self._after: dict[tuple[str, str], dict[int, int]] = {}
-        for name in {**old, **new}:
-            self._before[name], self._after[name] = _number_lines(old.get(name, set()), new.get(name, set()))
+    data: Rows
+    numbers: dict[tuple[str, str], dict[int, int]]
 
-    def before(self, row: PlacedEvent) -> Key:
+    def name(self, row: PlacedEvent) -> Key:
+        """The name that a function has in both sessions."""
         name = _get_name(row)
-        return *name, self._before[name].get(row.line or 0)
-
-    def after(self, row: PlacedEvent) -> Key:
-        name = _get_name(row)
-        return *name, self._after[name].get(row.line or 0)
+        return *name, self.numbers[name].get(row.line or 0)
 
 
-def _map_lines(data: Rows) -> dict[tuple[str, str], set[int]]:
-    """Name and file -> the lines at which functions of that name begin."""
-    lines: dict[tuple[str, str], set[int]] = defaultdict(set)
-    rows: list[PlacedEvent] = [*data.rows(Compile), *data.rows(Recompile), *data.rows(RefusedCall)]
-    for row in rows:
-        lines[_get_name(row)].add(row.line or 0)
-    return lines
+_Sides = tuple[_Side, _Side]
 
 
-def _number_lines(before: set[int], after: set[int]) -> tuple[dict[int, int], dict[int, int]]:
+def _name_functions(before: Rows, after: Rows) -> _Sides:
     """Number the functions of one name so that the same function has the same number in both sessions.
 
     Equally many functions are paired in their order, otherwise those at the same line are paired.
     """
-    common = before & after if len(before) != len(after) else set()
-    orders = ([*sorted(common), *sorted(lines - common)] for lines in (before, after))
-    old, new = ({line: number for number, line in enumerate(order)} for order in orders)
-    return old, new
+    sides = _Side(before, {}), _Side(after, {})
+    lines: dict[tuple[str, str], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    for number, side in enumerate(sides):
+        data = side.data
+        rows: list[PlacedEvent] = [*data.rows(Compile), *data.rows(Recompile), *data.rows(RefusedCall)]
+        for row in rows:
+            lines[_get_name(row)][number].add(row.line or 0)
+    for name, (old, new) in lines.items():
+        common = old & new if len(old) != len(new) else set()
+        for side, own in zip(sides, (old, new), strict=True):
+            side.numbers[name] = {line: at for at, line in enumerate([*sorted(common), *sorted(own - common)])}
+    return sides
 
 
 def _get_name(row: PlacedEvent) -> tuple[str, str]:
@@ -178,14 +167,14 @@ def _get_path_end(path: str | None) -> str:
 
 def _compare_groups(
     kind: str,
-    before: Groups[E],
-    after: Groups[E],
+    groups: Iterable[Groups[E]],
     describe: Callable[[E], str],
     get_seconds: Callable[[E], float | None] | None = None,
     is_bad: Callable[[E], bool | None] = lambda row: True,
     get_count: Callable[[E], int] = lambda row: 1,
 ) -> Iterator[Change]:
-    """A change for each group whose number, or whose seconds, differ."""
+    """A change for each group whose number, or whose seconds, differ. `groups` are those before, and those after."""
+    before, after = groups
     for key in {**before, **after}:
         old, new = before.get(key, []), after.get(key, [])
         old_n, new_n = (sum(map(get_count, rows)) for rows in (old, new))
@@ -199,7 +188,7 @@ def _compare_groups(
         more = new_s - old_s if get_seconds else None
         shown = "" if more is None or abs(more) < 0.005 else f", {'+' if more > 0 else ''}{format_seconds(more)}"
         bad, is_growth = is_bad(row), change in ("new", "more", "slower")
-        function, file, line = get_place(row) if isinstance(row, _PLACED) else (None, None, None)
+        place = get_place(row) if isinstance(row, _PLACED) else (None, None, None)
         yield Change(
             kind=kind,
             change=change,
@@ -210,9 +199,7 @@ def _compare_groups(
             worse=None if bad is None else is_growth == bad,
             evidence_before=get_ids(old),
             evidence_after=get_ids(new),
-            function=function,
-            file=file,
-            line=line,
+            **make_place_fields(place),
         )
 
 
@@ -222,15 +209,24 @@ def _compare_seconds(old: float, new: float) -> str | None:
     return "slower" if new > old else "faster"
 
 
-def _compare_compiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    old, new = before.rows(Compile), after.rows(Compile)
-    groups = group_by(old, names.before), group_by(new, names.after)
-    yield from _compare_groups(
-        "compile", *groups, lambda row: f"compiles of {format_function(*get_place(row))}", lambda row: row.duration_s
-    )
-    failed = group_by(filter(_get_failure, old), lambda row: (*names.before(row), _get_failure(row)))
-    fails = group_by(filter(_get_failure, new), lambda row: (*names.after(row), _get_failure(row)))
-    yield from _compare_groups("failure", failed, fails, _describe_failure)
+def _compare_compiles(sides: _Sides) -> Iterator[Change]:
+    def describe(row: Compile) -> str:
+        return f"compiles of {format_function(*get_place(row))}"
+
+    groups = [group_by(side.data.rows(Compile), side.name) for side in sides]
+    yield from _compare_groups("compile", groups, describe, lambda row: row.duration_s)
+
+
+def _compare_failures(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[Compile]:
+        return group_by(filter(_get_failure, side.data.rows(Compile)), lambda row: (*side.name(row), _get_failure(row)))
+
+    def describe(row: Compile) -> str:
+        failure = _get_failure(row)
+        what = "failed to compile" if failure == COMPILE_FAILED else f"hit {failure}"
+        return f"{format_function(*get_place(row))} {what}"
+
+    yield from _compare_groups("failure", map(group, sides), describe)
 
 
 def _get_failure(row: Compile) -> str | None:
@@ -238,42 +234,34 @@ def _get_failure(row: Compile) -> str | None:
     return row.limit or (COMPILE_FAILED if row.outcome == "failed" else None)
 
 
-def _describe_failure(row: Compile) -> str:
-    failure = _get_failure(row)
-    what = "failed to compile" if failure == COMPILE_FAILED else f"hit {failure}"
-    return f"{format_function(*get_place(row))} {what}"
-
-
-def _compare_recompiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    def group(data: Rows, get_name: Callable[[Recompile], Key]) -> Groups[Recompile]:
-        return group_by(data.rows(Recompile), lambda row: (*get_name(row), row.guard_kind, row.guard_source))
+def _compare_recompiles(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[Recompile]:
+        return group_by(side.data.rows(Recompile), lambda row: (*side.name(row), row.guard_kind, row.guard_source))
 
     def describe(row: Recompile) -> str:
         cause = format_expression(row.guard_source) if row.guard_source else "an unknown guard"
         kind = (row.guard_kind or "other").replace("_", " ")
         return f"recompiles of {format_function(*get_place(row))} for {cause} ({kind})"
 
-    groups = group(before, names.before), group(after, names.after)
-    yield from _compare_groups("recompile", *groups, describe, lambda row: row.lost_s)
+    yield from _compare_groups("recompile", map(group, sides), describe, lambda row: row.lost_s)
 
 
-def _compare_refused(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    def group(data: Rows, get_name: Callable[[RefusedCall], Key]) -> Groups[RefusedCall]:
-        rows = (row for row in data.rows(RefusedCall) if row.ran != "unchecked")
-        return group_by(rows, lambda row: (*get_name(row), row.refused_by, row.guard_kind, row.guard_source))
+def _compare_refused(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[RefusedCall]:
+        rows = (row for row in side.data.rows(RefusedCall) if row.ran != "unchecked")
+        return group_by(rows, lambda row: (*side.name(row), row.refused_by, row.guard_kind, row.guard_source))
 
     def describe(row: RefusedCall) -> str:
         what = f"calls of {format_function(*get_place(row))} that {describe_code(row.refused_by)} refused"
         return f"{what} for {format_expression(row.guard_source)}" if row.guard_source else what
 
-    groups = group(before, names.before), group(after, names.after)
-    yield from _compare_groups("refused_call", *groups, describe, get_count=lambda row: row.count or 0)
+    yield from _compare_groups("refused_call", map(group, sides), describe, get_count=lambda row: row.count or 0)
 
 
-def _compare_graph_breaks(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    def group(data: Rows) -> Groups[GraphBreak]:
+def _compare_graph_breaks(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[GraphBreak]:
         return group_by(
-            data.rows(GraphBreak),
+            side.data.rows(GraphBreak),
             lambda row: (row.break_id or row.reason, _get_path_end(row.user_file), row.user_code),
         )
 
@@ -281,12 +269,12 @@ def _compare_graph_breaks(names: _SharedNames, before: Rows, after: Rows) -> Ite
         where = format_place(row.user_file, row.user_line)
         return f"graph breaks{f' at {where}' if where else ''} ({format_line(row.reason or '?', 80)})"
 
-    yield from _compare_groups("graph_break", group(before), group(after), describe)
+    yield from _compare_groups("graph_break", map(group, sides), describe)
 
 
-def _compare_lookups(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    def group(data: Rows) -> Groups[CacheLookup]:
-        return group_by(data.rows(CacheLookup), lambda row: (row.cache, row.tier, row.outcome))
+def _compare_lookups(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[CacheLookup]:
+        return group_by(side.data.rows(CacheLookup), lambda row: (row.cache, row.tier, row.outcome))
 
     def is_bad(row: CacheLookup) -> bool | None:
         return None if row.outcome in NEUTRAL_OUTCOMES else row.outcome not in GOOD_OUTCOMES
@@ -294,11 +282,15 @@ def _compare_lookups(names: _SharedNames, before: Rows, after: Rows) -> Iterator
     def describe(row: CacheLookup) -> str:
         return f"{describe_code(row.outcome)} of the {describe_code(row.cache)} cache ({row.tier})"
 
-    yield from _compare_groups("cache", group(before), group(after), describe, is_bad=is_bad)
+    yield from _compare_groups("cache", map(group, sides), describe, is_bad=is_bad)
 
 
-def _compare_winners(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    olds, news = _group_winners(before), _group_winners(after)
+def _compare_winners(sides: _Sides) -> Iterator[Change]:
+    def group(side: _Side) -> Groups[AutotuneChoice]:
+        winners = (row for row in side.data.rows(AutotuneChoice) if row.is_winner is True)
+        return group_by(winners, lambda row: (format_op(row.op), tuple(map(str, row.inputs or ())), row.device))
+
+    olds, news = map(group, sides)
     for key in olds.keys() & news.keys():
         old, new = olds[key][-1], news[key][-1]
         if old.choice == new.choice:
@@ -321,13 +313,8 @@ def _compare_winners(names: _SharedNames, before: Rows, after: Rows) -> Iterator
         )
 
 
-def _group_winners(data: Rows) -> Groups[AutotuneChoice]:
-    winners = (row for row in data.rows(AutotuneChoice) if row.is_winner is True)
-    return group_by(winners, lambda row: (format_op(row.op), tuple(map(str, row.inputs or ())), row.device))
-
-
-def _compare_phases(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
-    old, new = (group_by(data.rows(Phase), lambda row: row.name) for data in (before, after))
+def _compare_phases(sides: _Sides) -> Iterator[Change]:
+    old, new = (group_by(side.data.rows(Phase), lambda row: row.name) for side in sides)
     for name in {**old, **new}:
         rows = old.get(name, []), new.get(name, [])
         old_s, new_s = (sum_seconds(row.duration_s for row in side) for side in rows)
@@ -346,8 +333,9 @@ def _compare_phases(names: _SharedNames, before: Rows, after: Rows) -> Iterator[
             )
 
 
-_COMPARISONS: tuple[tuple[str, Callable[[_SharedNames, Rows, Rows], Iterable[Change]]], ...] = (
+_COMPARISONS: tuple[tuple[str, Callable[[_Sides], Iterable[Change]]], ...] = (
     ("compiles", _compare_compiles),
+    ("compiles", _compare_failures),
     ("recompiles", _compare_recompiles),
     ("refused_calls", _compare_refused),
     ("graph_breaks", _compare_graph_breaks),

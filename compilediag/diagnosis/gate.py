@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from ..decode.guards.path import format_expression
 from ..events import (
@@ -44,7 +44,7 @@ from .rules import autotune, break_even, caches, coverage, ranks
 from .rules.break_even import make_eager_call_counter
 from .rules.caches import is_loaded_code
 from .rules.coverage import explain_gaps, map_collected
-from .rules.cudagraphs import GraphFunction, group_by_function
+from .rules.cudagraphs import group_by_function
 
 #: Causes that are listed for each broken limit.
 SHOWN = 5
@@ -157,41 +157,29 @@ def _check_recompiles(data: Rows, limits: Limits) -> Iterator[Broken]:
 
 
 def _find_causes(data: Rows, rows: Iterable[Event]) -> list[Finding]:
-    """The findings on these events."""
     ids = {row.event_id for row in rows}
     return [found for found in diagnose(data) if ids & {*found.evidence}]
 
 
-def _check_compile_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
-    compiles = data.rows(Compile)
-    total = sum_seconds(row.duration_s for row in compiles)
-    if limits.max_compile_s is not None and total > limits.max_compile_s:
-        allowed = format_seconds(limits.max_compile_s)
-        yield Broken(f"{format_seconds(total)} compiling, at most {allowed} allowed:", _list_seconds(compiles))
-
-
-def _check_cold_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
-    """The process that compiled longest until its warm-up ended: processes start side by side."""
-    if limits.max_cold_seconds is None:
-        return
+def _check_seconds(data: Rows, limits: Limits) -> Iterator[Broken]:
+    """All compiles, and the cold start of the process in which it took longest: processes start side by side."""
     by_process = group_by(list_cold_compiles(data), lambda row: (row.rank, row.pid))
-    rows = max(by_process.values(), key=lambda rows: sum_seconds(row.duration_s for row in rows), default=[])
-    total = sum_seconds(row.duration_s for row in rows)
-    if total > limits.max_cold_seconds:
-        whose = f" of rank {rows[0].rank}" if rows[0].rank is not None and len(by_process) > 1 else ""
-        allowed = format_seconds(limits.max_cold_seconds)
-        title = f"{format_seconds(total)} compiling in the cold start{whose}, at most {allowed} allowed:"
-        yield Broken(title, _list_seconds(rows))
-
-
-def _list_seconds(compiles: Iterable[Compile]) -> list[str]:
-    """How long each function compiled, the longest first."""
-    by_function = group_by(compiles, _format_function)
-    sums = {name: sum_seconds(row.duration_s for row in rows) for name, rows in by_function.items()}
-    return [
-        f"{name}: {format_seconds(sums[name])} in {format_amount(len(by_function[name]), 'compile')}"
-        for name in sorted(sums, key=lambda name: -sums[name])
-    ]
+    cold = max(by_process.values(), key=lambda rows: sum_seconds(row.duration_s for row in rows), default=[])
+    whose = f" of rank {cold[0].rank}" if cold and cold[0].rank is not None and len(by_process) > 1 else ""
+    for allowed, compiles, where in (
+        (limits.max_compile_s, data.rows(Compile), ""),
+        (limits.max_cold_seconds, cold, f" in the cold start{whose}"),
+    ):
+        total = sum_seconds(row.duration_s for row in compiles)
+        if allowed is None or total <= allowed:
+            continue
+        functions = group_by(compiles, _format_function)
+        sums = {name: sum_seconds(row.duration_s for row in rows) for name, rows in functions.items()}
+        causes = [
+            f"{name}: {format_seconds(sums[name])} in {format_amount(len(functions[name]), 'compile')}"
+            for name in sorted(sums, key=lambda name: -sums[name])
+        ]
+        yield Broken(f"{format_seconds(total)} compiling{where}, at most {format_seconds(allowed)} allowed:", causes)
 
 
 def _check_graph_breaks(data: Rows, limits: Limits) -> Iterator[Broken]:
@@ -213,26 +201,23 @@ def _check_silent_eager(data: Rows, limits: Limits) -> Iterator[Broken]:
     count_calls = make_eager_call_counter(data)
     given_up = [row for row in data.rows(Compile) if row.outcome in ("failed", "skipped") or row.limit]
     if given_up:
-        causes = (
-            ": ".join(filter(None, (_format_function(row), _explain_eager(row), count_calls(get_place(row)))))
-            for row in given_up
-        )
+        causes = []
+        for row in given_up:
+            failure = format_first_line(row.fail_reason or "no reason was given", 100)
+            reason = f"it hit {row.limit}" if row.limit else failure
+            causes.append(": ".join(filter(None, (_format_function(row), reason, count_calls(get_place(row))))))
         title = f"{format_amount(len(given_up), 'compile')} failed, so the function falls back to eager:"
         yield Broken(title, list(dict.fromkeys(causes)), _find_causes(data, given_up))
     known = {get_place(row) for row in given_up}
     places = {get_place(row) for row in data.rows(Calls) if row.ran == "eager"} - known
     if places:
-        causes = (f"{format_function(*place)}: {count_calls(place)}" for place in sorted(places, key=str))
+        causes = [f"{format_function(*place)}: {count_calls(place)}" for place in sorted(places, key=str)]
         who = format_amount(len(places), "function runs", "functions run")
-        yield Broken(f"{who} eagerly since before this session began:", [*causes])
+        yield Broken(f"{who} eagerly since before this session began:", causes)
 
 
 def _format_function(row: Compile) -> str:
     return format_function(*get_place(row))
-
-
-def _explain_eager(row: Compile) -> str:
-    return f"it hit {row.limit}" if row.limit else format_first_line(row.fail_reason or "no reason was given", 100)
 
 
 def _check_cudagraph_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:
@@ -243,25 +228,21 @@ def _check_cudagraph_coverage(data: Rows, limits: Limits) -> Iterator[Broken]:
     if not data.rows(CudaGraphAction):
         yield Broken("no function uses CUDA graphs, so their coverage cannot be checked")
         return
-    functions = group_by_function(data)
-    if unknown := [_format_graph_function(one) for one in functions if one.coverage is None]:
+    unknown, low = [], []
+    for one in group_by_function(data):
+        name = format_function(one.first.function, one.first.file, one.first.line)
+        if one.coverage is None:
+            unknown.append(name)
+        elif one.coverage < least:
+            calls = f" of {format_amount(one.calls, 'call')}" if one.calls else ""
+            reason = f": {format_first_line(one.reason, 100)}" if one.reason else ""
+            low.append(f"{name}: {format_share(one.coverage)}{calls}{reason}")
+    if unknown:
         title = "replays were not counted, so the coverage of CUDA graphs cannot be checked; record with replays=True:"
         yield Broken(title, list(dict.fromkeys(unknown)))
-    low = [one for one in functions if one.coverage is not None and one.coverage < least]
     if low:
         head = f"CUDA graph replays answer too few calls of {format_amount(len(low), 'function')}"
-        yield Broken(f"{head}, at least {format_share(least)} required:", list(map(_describe_coverage, low)))
-
-
-def _format_graph_function(function: GraphFunction) -> str:
-    row = function.first
-    return format_function(row.function, row.file, row.line)
-
-
-def _describe_coverage(function: GraphFunction) -> str:
-    calls = f" of {format_amount(function.calls, 'call')}" if function.calls else ""
-    reason = f": {format_first_line(function.reason, 100)}" if function.reason else ""
-    return f"{_format_graph_function(function)}: {format_share(function.coverage)}{calls}{reason}"
+        yield Broken(f"{head}, at least {format_share(least)} required:", low)
 
 
 def _check_baseline(data: Rows, limits: Limits) -> Iterator[Broken]:
@@ -307,8 +288,7 @@ def format_fixed(fixed: Sequence[AcceptedCause]) -> str | None:
 _CHECKS: tuple[Callable[[Rows, Limits], Iterable[Broken]], ...] = (
     _check_coverage,
     _check_recompiles,
-    _check_compile_seconds,
-    _check_cold_seconds,
+    _check_seconds,
     _check_graph_breaks,
     _check_after_warmup,
     _check_cudagraph_coverage,
@@ -391,22 +371,17 @@ def accept(data: Rows, earlier: Baseline | None = None) -> Baseline:
     made = {}
     for name, findings in group_causes(data).items():
         first, count = findings[0], count_occurrences(findings)
+        # Without a line: an edit above it must not change the file in git.
+        file = format_line(get_basename(first.user_file or first.file or "?"), 60)
         known = (earlier or {}).get(name, AcceptedCause(name, count=count))
         made[name] = replace(
             known,
             rule=first.rule,
-            function=_name_place(first),
+            function=file if first.function is None else format_function(first.function, first.file, None),
             cause=_name_cause(first),
             count=None if known.count is None else count,
         )
     return made
-
-
-def _name_place(finding: Finding) -> str:
-    """The function and its file, without a line: an edit above it must not change the file in git."""
-    if finding.function is None:
-        return format_line(get_basename(finding.user_file or finding.file or "?"), 60)
-    return format_function(finding.function, finding.file, None)
 
 
 def _name_cause(finding: Finding) -> str:
@@ -419,19 +394,16 @@ def _name_cause(finding: Finding) -> str:
 
 def format_baseline(baseline: Baseline) -> str:
     """A baseline as text: TOML, one table per cause, in an order that does not depend on the run."""
-    ordered = sorted(baseline.values(), key=lambda one: (one.function, one.rule, one.cause, one.fingerprint))
-    return "\n".join([_HEAD, *map(_format_cause, ordered)])
-
-
-def _format_cause(cause: AcceptedCause) -> str:
-    values = {field.name: getattr(cause, field.name) for field in fields(cause)}
-    lines = [f"{name} = {_format_value(value)}" for name, value in values.items() if value is not None]
-    return "\n".join(["[[accepted]]", *lines, ""])
-
-
-def _format_value(value: str | int) -> str:
-    """A string of TOML is one of JSON, except that it has DEL as an escape."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    lines = [_HEAD]
+    for cause in sorted(baseline.values(), key=lambda one: (one.function, one.rule, one.cause, one.fingerprint)):
+        lines.append("[[accepted]]")
+        for name, value in asdict(cause).items():
+            if value is not None:
+                # A string of TOML is one of JSON, except that it has DEL as an escape.
+                text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+                lines.append(f"{name} = {text}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def parse_baseline(text: str) -> Baseline:

@@ -174,7 +174,11 @@ class IncidentFinder:
             incident = read_incident(event) if end is not None and event.time_ns >= end.time_ns else None
             if incident is not None and self._is_new(event, incident):
                 found.append(incident)
-        return [self._complete(incident) for incident in found]
+        completed = []
+        for incident in found:
+            row = self._recompiles.pop(incident.compile_key or "", None)
+            completed.append(incident if row is None else dataclasses.replace(incident, change=describe_guard(row)))
+        return completed
 
     def _is_new(self, event: Event, incident: Incident) -> bool:
         """False for what belongs to a compile, and for another row of the same tuning."""
@@ -193,10 +197,6 @@ class IncidentFinder:
         if len(self._seen) > 20 * MAX_PENDING:
             self._seen.clear()
         return True
-
-    def _complete(self, incident: Incident) -> Incident:
-        row = self._recompiles.pop(incident.compile_key or "", None)
-        return incident if row is None else dataclasses.replace(incident, change=describe_guard(row))
 
 
 # The incidents of a session
@@ -242,8 +242,14 @@ def list_incidents(evidence: Evidence) -> list[Incident]:
     compiled = {row.compile_key for row in evidence.rows(Compile)}
     late = [row for row in evidence.rows(Recompile) if ends.is_after(row) and row.compile_key not in compiled]
     unfinished = [_make(row, "recompile", None, None, thread=row.thread) for row in late]
-    found = _add_parts([*_join_rows(read), *unfinished])
-    return sorted(found, key=lambda incident: incident.event_id or 0)
+    found = sorted([*_join_rows(read), *unfinished], key=lambda incident: incident.event_id or 0)
+    # A cache miss, a capture or a tuning belongs to a compile: to the forward of a forward and backward.
+    wholes = [one for one in found if one.kind in ("compile", "recompile") and one.compile_key is not None]
+    numbers = {one.compile_key: one.event_id for one in reversed(wholes)}
+    alone = ("compile", "recompile", "refused")
+    return [
+        one if one.kind in alone else dataclasses.replace(one, part_of=numbers.get(one.compile_key)) for one in found
+    ]
 
 
 @kept_after(list_incidents, find_recompiles, find_refused_calls, find_inputs)
@@ -295,17 +301,6 @@ def _join_rows(read: Sequence[tuple[Event, Incident]]) -> list[Incident]:
         seconds = max((one.seconds for one in incidents if one.seconds is not None), default=None)
         joined.append(dataclasses.replace(incidents[0], count=count, seconds=seconds))
     return joined
-
-
-def _add_parts(incidents: Sequence[Incident]) -> list[Incident]:
-    """Name the compile that a cache miss, a capture or a tuning belongs to: the forward of a forward and backward."""
-    compiles = {one.compile_key: one.event_id for one in reversed(incidents) if one.kind in ("compile", "recompile")}
-    compiles.pop(None, None)
-    alone = ("compile", "recompile", "refused")
-    return [
-        one if one.kind in alone else dataclasses.replace(one, part_of=compiles.get(one.compile_key))
-        for one in incidents
-    ]
 
 
 def _name_inputs(evidence: Evidence, incident: Incident, row: Recompile | RefusedCall | None) -> str | None:

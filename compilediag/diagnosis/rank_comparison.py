@@ -182,18 +182,15 @@ def find_cold_ranks(data: Rows) -> list[ColdRank]:
             answers[row.compile_id, row.cache].setdefault(row.rank, row)
     missed: dict[int, dict[str | None, tuple[CacheLookup, CacheLookup]]] = defaultdict(dict)
     for of_ranks in answers.values():
-        hits = [row for row in of_ranks.values() if row.outcome == "hit" and not _is_filled(row, stored)]
+        # Not what a rank of this very job had stored before it was found.
+        answered = [row for row in of_ranks.values() if row.outcome == "hit"]
+        hits = [row for row in answered if row.key not in stored or row.time_ns < stored[row.key]]
         for row in of_ranks.values():
             if hits and row.outcome == "miss" and row.rank is not None:
                 missed[row.rank].setdefault(row.compile_id, (row, hits[0]))
     compiles = {(row.rank, row.compile_id): row for row in reversed(data.rows(Compile))}
     cold = [_describe_cold(rank, list(pairs.values()), compiles) for rank, pairs in missed.items()]
     return sorted(cold, key=lambda one: (-one.missed, one.rank))
-
-
-def _is_filled(hit: CacheLookup, stored: Mapping[str | None, int]) -> bool:
-    """True for what a rank of this very job had stored before it was found."""
-    return hit.key in stored and stored[hit.key] <= hit.time_ns
 
 
 def _describe_cold(
@@ -241,13 +238,17 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
     others, ranks = groups[0], groups[1]
     step, other = here[ranks[0]], here[others[0]]
     own, usual = steps[ranks[0]], steps[others[0]]
-    if step is not None and other is not None and _skips_step(own, usual, position):
-        known, who = _describe_known_values(own[:position], other), _name_ranks(ranks)
-        sentence = (
-            f"{who} did not compile {_locate(other)}: {_describe_cause(other)} on {_name_ranks(others)}; "
-            f"{who} {_describe_next(step, known)}"
-        )
-        return _make_divergence("way", position, groups, other, sentence, (known, _get_actual(other)), [other, step])
+    if step is not None and other is not None:
+        own_next, usual_next = ({one.target for one in each[position:]} for each in (own, usual))
+        if step.target in usual_next and other.target not in own_next:
+            # It left out what the others compile here: it goes on with what they come to later.
+            known, who = _describe_known_values(own[:position], other), _name_ranks(ranks)
+            sentence = (
+                f"{who} did not compile {_locate(other)}: {_describe_cause(other)} on {_name_ranks(others)}; "
+                f"{who} {_describe_next(step, known)}"
+            )
+            values = known, _get_actual(other)
+            return _make_divergence("way", position, groups, other, sentence, values, [other, step])
     before = own[position - 1] if position else None
     last = next(found for found in (step, before, other) if found is not None)
     known = _describe_known_values(usual[:position], step)
@@ -259,18 +260,12 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
     if other is not None and step is not None and other.target[1:] == step.target[1:]:
         instead = f"compiled it as {other.compile_id}: {_describe_cause(other)}"
     sentence = f"{_name_ranks(ranks)} {event}; {_name_ranks(others)} {instead}"
-    values = _get_actual(step), known or _get_actual(other)
-    return _make_divergence("way", position, groups, last, sentence, values, [step, other])
+    found = _get_actual(step), known or _get_actual(other)
+    return _make_divergence("way", position, groups, last, sentence, found, [step, other])
 
 
 def _get_actual(step: RankStep | None) -> str | None:
     return step.recompile.actual if step and step.recompile else None
-
-
-def _skips_step(own: list[RankStep], usual: list[RankStep], position: int) -> bool:
-    """True if a rank left out what the others compile here: it goes on with what they come to later."""
-    to_come = {step.target for step in usual[position:]}
-    return own[position].target in to_come and usual[position].target not in {step.target for step in own[position:]}
 
 
 def _compare_aspect(kind: str, position: int, groups: list[list[int]], here: StepsAt) -> Divergence:
@@ -434,11 +429,7 @@ class Ranks:
         self.divergences = [*find_divergences(self.steps, is_live), *([order] if order else [])]
         self.rows = _make_rank_rows(self.steps, self.divergences)
         alike = _group_alike(data, self.steps) if whole is None else _group_alike(whole, find_steps(whole))
-        by_rank = {row.rank: row for row in self.rows}
-        self.group_rows = [
-            _make_group([by_rank[rank] for rank in self.steps.expand(own)], _compare(own, alike[0], self.steps, number))
-            for number, own in enumerate(alike)
-        ]
+        self.group_rows = _make_groups(alike, self.steps, self.rows)
         self.graph_rows = make_graph_rows(self.steps, estimate_runtimes(data))
 
     @property
@@ -539,11 +530,12 @@ def _list_first(title: str, items: Iterable[Sequence[Block]]) -> Section:
 def _make_frame(rows: Sequence[Any], names: list[str]) -> pd.DataFrame:
     import pandas as pd
 
-    def make_column(name: str) -> pd.Series:
+    columns: dict[str, pd.Series] = {}
+    for name in names:
         values = [getattr(row, name) for row in rows]
-        return pd.Series([list(v) if isinstance(v, tuple) else v for v in values], dtype=DTYPES.get(name, "string"))
-
-    return pd.DataFrame({name: make_column(name) for name in names})
+        values = [list(value) if isinstance(value, tuple) else value for value in values]
+        columns[name] = pd.Series(values, dtype=DTYPES.get(name, "string"))
+    return pd.DataFrame(columns)
 
 
 # Rows: one per rank, and one per compile over all ranks
@@ -604,7 +596,11 @@ def _make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Ran
     """One row per rank, the one that compiled longest first."""
     spent = {rank: sum_seconds(steps.get_seconds(rank)) for rank in steps.like}
     median = statistics.median(spent.values()) if spent else 0.0
-    differing = [(_name_divergence(one), frozenset(one.ranks)) for one in divergences]
+    first_differences: dict[int, str] = {}
+    for one in divergences:
+        kind = "diverged" if one.kind == "way" else one.kind.replace("_", " ")
+        for rank in one.ranks:
+            first_differences.setdefault(rank, f"{kind} at {one.compile_id}" if one.compile_id else kind)
     # What ranks that compiled the same have in common.
     shared: dict[int, dict[str, Any]] = {
         rank: {
@@ -620,17 +616,12 @@ def _make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Ran
             rank=rank,
             compile_s=spent[rank],
             behind_s=spent[rank] - median,
-            first_difference=next((name for name, ranks in differing if rank in ranks), None),
+            first_difference=first_differences.get(rank),
             **shared[like],
         )
         for rank, like in steps.like.items()
     ]
     return sorted(rows, key=lambda row: (-row.compile_s, row.rank))
-
-
-def _name_divergence(one: Divergence) -> str:
-    kind = "diverged" if one.kind == "way" else one.kind.replace("_", " ")
-    return f"{kind} at {one.compile_id}" if one.compile_id else kind
 
 
 def make_graph_rows(steps: Steps, runtimes: Mapping[str, float] = _NOTHING) -> list[GraphRow]:
@@ -652,7 +643,13 @@ def make_graph_rows(steps: Steps, runtimes: Mapping[str, float] = _NOTHING) -> l
 def _make_graph_row(order: int, placed: dict[int, PlacedStep], steps: Steps, runtimes: Mapping[str, float]) -> GraphRow:
     own = {rank: step for rank, (_, step) in placed.items()}
     first = next(iter(own.values()))
-    timed = _time_ranks(placed, steps)
+    timed: dict[int, float] = {}
+    for loaded, (position, step) in placed.items():
+        for rank in steps.members[loaded]:
+            seconds = step.duration_s if rank == loaded else steps.get_member_seconds(rank, position)
+            if is_timed(seconds):
+                timed[rank] = seconds
+    timed = dict(sorted(timed.items()))
     slowest = max(timed, key=lambda rank: timed[rank], default=None)
     slowest_s = None if slowest is None else timed[slowest]
     expected = [runtimes[key] for step in own.values() if (key := step.event.compile_key or "") in runtimes]
@@ -674,17 +671,6 @@ def _make_graph_row(order: int, placed: dict[int, PlacedStep], steps: Steps, run
         steps=own,
         seconds=timed,
     )
-
-
-def _time_ranks(placed: dict[int, PlacedStep], steps: Steps) -> dict[int, float]:
-    """Rank -> the seconds of a compile on that rank, for all ranks that timed it."""
-    timed: dict[int, float] = {}
-    for loaded, (position, step) in placed.items():
-        for rank in steps.members[loaded]:
-            own = step.duration_s if rank == loaded else steps.get_member_seconds(rank, position)
-            if is_timed(own):
-                timed[rank] = own
-    return dict(sorted(timed.items()))
 
 
 def list_columns(cls: type[Any]) -> list[str]:
@@ -727,26 +713,28 @@ def _group_alike(data: Rows, steps: Steps) -> list[list[int]]:
     return sorted(alike.values(), key=lambda loaded: (-len(steps.expand(loaded)), loaded))
 
 
-def _compare(loaded: Sequence[int], largest: Sequence[int], steps: Steps, number: int) -> str | None:
-    """Return where the first rank of a group differs from the first of the largest one; None for too many groups."""
-    if not 0 < number < MOST_COMPARED:
-        return None
-    found = find_divergences(steps.select((largest[0], loaded[0])))
-    return found[0].sentence if found else None
-
-
-def _make_group(rows: Sequence[RankRow], difference: str | None) -> RankGroup:
-    first, slowest = rows[0], max(rows, key=lambda row: row.compile_s)
-    return RankGroup(
-        rank=first.rank,
-        count=len(rows),
-        ranks=[row.rank for row in rows],
-        compiles=first.compiles,
-        recompiles=first.recompiles,
-        graph_breaks=first.graph_breaks,
-        lookups=first.lookups,
-        median_s=statistics.median(row.compile_s for row in rows),
-        slowest_rank=slowest.rank,
-        slowest_s=slowest.compile_s,
-        difference=difference,
-    )
+def _make_groups(alike: Sequence[Sequence[int]], steps: Steps, rows: Sequence[RankRow]) -> list[RankGroup]:
+    """One row per group of ranks that compiled the same, each given by those that the session has rows of."""
+    by_rank = {row.rank: row for row in rows}
+    groups = []
+    for number, loaded in enumerate(alike):
+        own = [by_rank[rank] for rank in steps.expand(loaded)]
+        first, slowest = own[0], max(own, key=lambda row: row.compile_s)
+        is_compared = 0 < number < MOST_COMPARED
+        found = find_divergences(steps.select((alike[0][0], loaded[0]))) if is_compared else []
+        groups.append(
+            RankGroup(
+                rank=first.rank,
+                count=len(own),
+                ranks=[row.rank for row in own],
+                compiles=first.compiles,
+                recompiles=first.recompiles,
+                graph_breaks=first.graph_breaks,
+                lookups=first.lookups,
+                median_s=statistics.median(row.compile_s for row in own),
+                slowest_rank=slowest.rank,
+                slowest_s=slowest.compile_s,
+                difference=found[0].sentence if found else None,
+            )
+        )
+    return groups

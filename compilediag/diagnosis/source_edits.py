@@ -146,7 +146,7 @@ def _collect(pattern: ast.AST, node: ast.AST, found: list[ast.expr]) -> bool:
     if type(pattern) is not type(node):
         return False
     own, other = ([value for _, value in ast.iter_fields(one)] for one in (pattern, node))
-    flat, others = ([item for value in one for item in _as_list(value)] for one in (own, other))
+    flat, others = ([item for v in one for item in (v if isinstance(v, list) else [v])] for one in (own, other))
     if len(flat) != len(others):
         return False
     return all(
@@ -155,13 +155,15 @@ def _collect(pattern: ast.AST, node: ast.AST, found: list[ast.expr]) -> bool:
     )
 
 
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
-
-
 def is_known_code(text: str) -> bool:
     """True if each statement of a text has a form that changes insert, without comments or control characters."""
-    if not all(line.isprintable() for line in text.split("\n")) or _has_comment(text):
+    if not all(line.isprintable() for line in text.split("\n")):
+        return False
+    try:
+        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)] if "#" in text else []
+    except (tokenize.TokenError, SyntaxError):
+        return False
+    if any(token.type == tokenize.COMMENT for token in tokens):
         return False
     tree = _parse(text)
     if tree is not None:
@@ -170,16 +172,6 @@ def is_known_code(text: str) -> bool:
     if tree is None or not isinstance(last := tree.body[-1], ast.FunctionDef) or len(last.decorator_list) != 1:
         return False
     return all(map(_is_statement, tree.body[:-1])) and _is_decorator(last.decorator_list[0])
-
-
-def _has_comment(text: str) -> bool:
-    if "#" not in text:
-        return False
-    try:
-        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
-    except (tokenize.TokenError, SyntaxError):
-        return True
-    return any(token.type == tokenize.COMMENT for token in tokens)
 
 
 def _is_statement(node: ast.stmt) -> bool:
@@ -239,11 +231,9 @@ def _is_decorator(node: ast.expr) -> bool:
     name = _get_dotted(node.func)
     if name == "dynamic_spec":
         return len(node.args) == 1 and not node.keywords and _is_spec(node.args[0])
-    return name == _COMPILE and not node.args and all(map(_is_option, node.keywords))
-
-
-def _is_option(keyword: ast.keyword) -> bool:
-    return _is_spec_option(keyword) or (keyword.arg is not None and _is_plain(keyword.value))
+    if name != _COMPILE or node.args:
+        return False
+    return all(_is_spec_option(one) or (one.arg is not None and _is_plain(one.value)) for one in node.keywords)
 
 
 def _is_plain(node: ast.expr) -> bool:
@@ -338,22 +328,20 @@ _RUNS_ONCE = re.compile(r"(?:if|with|for)\b")
 def insert_before(site: CallSite, lines: tuple[str, ...]) -> tuple[Edit, ...]:
     """Put `lines` before the user's line; no edit if that is not possible there."""
     new = "\n".join(lines)
-    if not lines or not site.code or not is_known_code(new) or not _can_insert(site, lines):
+    if not lines or not site.code or not is_known_code(new):
         return ()
-    return (Edit(site.file, site.line, "insert_before", site.code, new, code=site.code),)
-
-
-def _can_insert(site: CallSite, lines: tuple[str, ...]) -> bool:
-    """False inside a loop's header or a branch on one line, and for names that a comprehension or lambda binds."""
-    code = (site.code or "").strip()
+    code = site.code.strip()
     used = {name for line in lines for name in find_names(line)}
     tree = parse_code(code) or parse_code(f"{code}\n    pass") or parse_code(site.call or "")
     if tree is None or used & set(_list_bound_inside(tree)):
-        return False
-    if not _HEADER.match(code):
-        return True
+        return ()
     # `if f(x):` and `for y in f(x):` evaluate the call once, before their body; `for x in xs: f(x)` does not.
-    return bool(_RUNS_ONCE.match(code)) and code.endswith(":") and not used & set(_list_targets(tree))
+    loops = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
+    contexts = [node.optional_vars for node in ast.walk(tree) if isinstance(node, ast.withitem) and node.optional_vars]
+    bound = {child.id for node in (*loops, *contexts) for child in ast.walk(node) if isinstance(child, ast.Name)}
+    if _HEADER.match(code) and not (_RUNS_ONCE.match(code) and code.endswith(":") and not used & bound):
+        return ()
+    return (Edit(site.file, site.line, "insert_before", site.code, new, code=site.code),)
 
 
 def replace_argument(values: Mapping[CallSite, str | None], form: str) -> tuple[Edit, ...]:
@@ -394,18 +382,6 @@ def _list_bound_inside(tree: ast.Module) -> Iterator[str]:
             yield from (argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg))
         elif isinstance(node, ast.NamedExpr):
             yield node.target.id
-
-
-def _list_targets(tree: ast.Module) -> Iterator[str]:
-    """The names that a statement's header binds: `x` of `for x in xs:`."""
-    for node in ast.walk(tree):
-        targets: list[ast.expr | None] = []
-        if isinstance(node, ast.For):
-            targets = [node.target]
-        elif isinstance(node, ast.With):
-            targets = [item.optional_vars for item in node.items]
-        for target in filter(None, targets):
-            yield from (child.id for child in ast.walk(target) if isinstance(child, ast.Name))
 
 
 # Programs
@@ -604,13 +580,22 @@ class SourceText:
         return Splice(start, stop, "", False)
 
     def find_splices(self, edit: Edit) -> Iterator[Splice]:
-        """The splices that make one edit."""
-        self._check_line(edit)
+        """The splices that make one edit. EditError unless its line is the whole recorded one. What the file has there
+        instead is not shown: a session from elsewhere may name any file.
+        """
+        if not 1 <= edit.line <= len(self.starts):
+            raise EditError(f"{_place(edit)} has no code")
+        if not edit.code.strip() or self.get_line(edit.line).strip() != edit.code.strip():
+            raise EditError(f"{_place(edit)} is no longer `{format_line(edit.code, 80)}`: the file was changed since")
         statement = self._find_statement(edit)
         if edit.kind == "insert_before":
             yield self._insert(edit, statement)
-        else:
-            yield from self._replace(edit, statement)
+            return
+        found = [*(self._replace_argument(edit, statement) if edit.call else self._change_whole(edit, statement))]
+        if not found:
+            raise EditError(f"{_place(edit)} does not have `{format_line(edit.call or edit.old, 80)}`")
+        own = [splice for splice in found if self.find_line(splice.start) == edit.line]
+        yield from own or found
 
     def insert_import(self, statement: str) -> Splice:
         """The splice that puts an import below those at the top; it is empty if the file has it."""
@@ -620,8 +605,18 @@ class SourceText:
         return self.insert_below_imports("" if is_known else statement)
 
     def insert_below_imports(self, lines: str) -> Splice:
-        """The splice that puts lines below the imports at the top of a module, or below its docstring."""
-        start = self.starts[min(_find_last_import(self.tree), len(self.starts) - 1)]
+        """The splice that puts lines below the imports at the top of a module, or below its docstring.
+
+        Imports that follow other code, such as an assignment to `os.environ`, count up to the block with torch's.
+        """
+        body, last = self.tree.body, 0
+        first_torch = next((number for number, node in enumerate(body) if _binds_torch(node)), 0)
+        for number, node in enumerate(body):
+            is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if number >= first_torch and not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_docstring:
+                break
+            last = node.end_lineno or 0
+        start = self.starts[min(last, len(self.starts) - 1)]
         return Splice(start, start, self.end_lines(lines), True)
 
     def assign_settings(self, settings: Settings, head: str = "") -> Iterator[Splice]:
@@ -658,15 +653,6 @@ class SourceText:
             raise EditError(f"{_place(edit)} has several statements; put each on a line of its own")
         return innermost[0]
 
-    def _check_line(self, edit: Edit) -> None:
-        """EditError unless the line is the whole recorded one. What the file has instead is not shown: a session from
-        elsewhere may name any file.
-        """
-        if not 1 <= edit.line <= len(self.starts):
-            raise EditError(f"{_place(edit)} has no code")
-        if not edit.code.strip() or self.get_line(edit.line).strip() != edit.code.strip():
-            raise EditError(f"{_place(edit)} is no longer `{format_line(edit.code, 80)}`: the file was changed since")
-
     def get_line(self, line: int) -> str:
         return self.text[self.starts[line - 1] : self.starts[line] if line < len(self.starts) else None]
 
@@ -698,13 +684,6 @@ class SourceText:
         if before.strip(" \t\f") not in ("", "@"):
             raise EditError(f"{_place(edit)} has several statements; put each on a line of its own")
         return Splice(start, start, self.end_lines(textwrap.indent(edit.new, before.partition("@")[0])), True)
-
-    def _replace(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
-        found = [*(self._replace_argument(edit, statement) if edit.call else self._change_whole(edit, statement))]
-        if not found:
-            raise EditError(f"{_place(edit)} does not have `{format_line(edit.call or edit.old, 80)}`")
-        own = [splice for splice in found if self.find_line(splice.start) == edit.line]
-        yield from own or found
 
     def _replace_argument(self, edit: Edit, statement: ast.stmt) -> Iterator[Splice]:
         """The argument of a call in one of the forms, made of the text that the file itself has there."""
@@ -779,21 +758,6 @@ def _binds_torch(node: ast.stmt) -> bool:
     return isinstance(node, ast.Import) and "torch" in [
         alias.asname or alias.name.partition(".")[0] for alias in node.names
     ]
-
-
-def _find_last_import(tree: ast.Module) -> int:
-    """The number of the last line of the imports, or of the docstring, at the top of a module; 0 without both.
-
-    Imports that follow other code, such as an assignment to `os.environ`, count up to the block with torch's.
-    """
-    first_torch = next((number for number, node in enumerate(tree.body) if _binds_torch(node)), 0)
-    last = 0
-    for number, node in enumerate(tree.body):
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if number >= first_torch and not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_docstring:
-            break
-        last = node.end_lineno or 0
-    return last
 
 
 def _append(text: str, origins: list[int], new: str, lines: list[int]) -> tuple[str, list[int]]:

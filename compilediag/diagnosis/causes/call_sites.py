@@ -18,7 +18,7 @@ from typing import NamedTuple, TypedDict
 from ...decode.call_stacks import Frame, OwnCode, find_torch_path, is_torch_file
 from ...decode.guards.path import Expression, Path, Step, list_sources, parse_expression
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
-from ...formatting import cut_text, format_place, parse_resumed
+from ...formatting import format_line, format_place, parse_resumed
 from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_place, kept
 
@@ -69,7 +69,13 @@ class NamedValue:
     @cached_property
     def is_duplicable(self) -> bool:
         """False if what is passed has to be evaluated once only, or has no value before the statement."""
-        return bool(self.paths) and not self.is_inside and all(_is_duplicable(_find_base(path)) for path in self.paths)
+        for path in self.paths:
+            found = parse_expression(_find_base(path).code, False)
+            if found is None or (isinstance(found.node, ast.Attribute) and found.node.attr in _MADE_EACH_TIME):
+                return False
+            if any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(found.node)):
+                return False
+        return bool(self.paths) and not self.is_inside
 
 
 @dataclass(frozen=True)
@@ -130,24 +136,21 @@ class CallSites:
     def __init__(self, evidence: Evidence):
         self._own = read_own_code(evidence)
         self._stacks = evidence.stacks
-        self._paths: dict[str, tuple[tuple[StackFrame, ...], int | None]] = {}
-        self._sites: dict[str, CallSite | None] = {}
+        self._paths: dict[str | None, tuple[tuple[StackFrame, ...], int | None]] = {}
         self._names: dict[tuple[str | None, str], NamedValue] = {}
 
     def find(self, compile_key: str | None) -> CallSite | None:
         """The line of the user's own code that calls into compiled code; None if no such frame is recorded."""
-        stack = self._stacks.find(compile_key)
-        if stack is None:
+        path, at = self._get_path(self._stacks.find(compile_key))
+        if at is None:
             return None
-        if stack not in self._sites:
-            path, at = self._get_path(stack)
-            self._sites[stack] = None if at is None else _make_site(path, at)
-        return self._sites[stack]
+        row, outer = path[at], at
+        while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
+            outer -= 1
+        return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
 
     def name(self, compile_key: str | None, source: str) -> NamedValue:
         """What a value of the compiled function is called at its call site; several sources are joined by commas."""
-        if compile_key is None:
-            return NamedValue(reason="the compile is not recorded")
         stack = self._stacks.find(compile_key)
         if (stack, source) not in self._names:
             try:
@@ -163,12 +166,20 @@ class CallSites:
         path, at = self._get_path(stack)
         if at is None:
             raise MappingFailed("no frame of your own code calls it" if path else "its call stack is not recorded")
-        levels = _make_levels(path[at:])
+        levels: list[_Level] = []
+        between: list[Frame] = []
+        for place, row in enumerate(path[at:], at):
+            if place == len(path) - 1 or not is_torch_file(row.file or ""):
+                signature = None if row.parameters is None else read_signature(row.parameters)
+                levels.append(_Level(row, signature, tuple(between)))
+                between = []
+            else:
+                between.append(Frame(row.file, row.line, row.function, row.code))
         paths: list[Path] = []
         is_inside = False
         for value in values:
             if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
-                raise MappingFailed(f"`{shorten(value.text)}` is not one value")
+                raise MappingFailed(f"`{format_line(value.text, 60)}` is not one value")
             named = _follow(levels, len(levels) - 1, value)
             paths += named.paths
             is_inside = is_inside or named.is_inside
@@ -176,21 +187,30 @@ class CallSites:
 
     def _get_path(self, stack: str | None) -> tuple[tuple[StackFrame, ...], int | None]:
         """The frames of a stack, outermost first, of which the compiled one is the last, and the call site's place."""
-        if stack is None:
-            return (), None
         if stack not in self._paths:
             path = tuple(reversed([*self._stacks.walk(stack)]))
             self._paths[stack] = path, self._find_place(path)
         return self._paths[stack]
 
     def _find_place(self, path: Sequence[StackFrame]) -> int | None:
-        """The place of the call site in a stack."""
-        compiled = find_compiled_call(path)
-        outside = _drop_resumed(path) if compiled is None else range(compiled)
+        """The place of the call site in a stack: the innermost one of the user's that has the arguments."""
+        end = find_compiled_call(path)
+        if end is None:
+            # The code after a graph break is called by the function itself.
+            end = len(path) - 1
+            while end > 0 and (resumed := parse_resumed(path[end].function)) is not None:
+                whole = resumed[0], path[end].file
+                inside = [at for at in range(end) if (path[at].function, path[at].file) == whole]
+                end = inside[-1] if inside else end - 1
+        outside = range(max(end, 0))
         own = [at for at in outside if self._own.is_own(path[at].file, path[at].function, path[at].code)]
         named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
         places = [at for at in named or own if path[at].line is not None]
-        return _leave_decorators(path, places)
+        # A decorator that only passes the arguments on was called by another one.
+        for outer, at in reversed(list(itertools.pairwise(places))):
+            if not _passes_on(path[at]) or not all(is_torch_file(row.file or "") for row in path[outer + 1 : at]):
+                return at
+        return min(places, default=None)
 
     # The values of recompiles
 
@@ -286,40 +306,22 @@ def _list_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, (list, tuple)) else []
 
 
-def _drop_resumed(path: Sequence[StackFrame]) -> range:
-    """The frames around a compiled function. The code after a graph break is called by the function itself."""
-    end = len(path) - 1
-    while end > 0 and (resumed := parse_resumed(path[end].function)) is not None:
-        inside = [at for at in range(end) if path[at].function == resumed[0] and path[at].file == path[end].file]
-        end = inside[-1] if inside else end - 1
-    return range(max(end, 0))
-
-
-def _leave_decorators(path: Sequence[StackFrame], places: list[int]) -> int | None:
-    """The innermost place that has the arguments: a decorator that only passes them on was called by another one."""
-    for outer, at in reversed(list(itertools.pairwise(places))):
-        between = path[outer + 1 : at]
-        if not _passes_on(path[at]) or not all(is_torch_file(row.file or "") for row in between):
-            return at
-    return min(places, default=None)
-
-
 def _passes_on(row: StackFrame) -> bool:
+    """True if a function only passes on its own `*args` and `**kwargs`, as decorators do."""
     if row.call is None or row.parameters is None or row.assigned:
         return False
     try:
         call = find_call(row.call, None, "")
     except MappingFailed:
         return False
-    return isinstance(call, ParsedCall) and is_passed_through(read_signature(row.parameters), call)
-
-
-def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
-    row = path[at]
-    outer = at
-    while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
-        outer -= 1
-    return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
+    if not isinstance(call, ParsedCall):
+        return False
+    own, node = read_signature(row.parameters).names, call.node
+    starred = [argument.value for argument in node.args if isinstance(argument, ast.Starred)]
+    plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
+    passed = [*starred, *plain, *(keyword.value for keyword in node.keywords)]
+    is_variadic = bool(starred) or any(keyword.arg is None for keyword in node.keywords)
+    return is_variadic and all(isinstance(argument, ast.Name) and argument.id in own for argument in passed)
 
 
 # From the compiled function to the call site
@@ -341,40 +343,32 @@ class _Level(NamedTuple):
         return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
 
 
-def _make_levels(path: Sequence[StackFrame]) -> list[_Level]:
-    """The frames outside torch from the call site to the compiled function, each with torch's frames before it."""
-    steps: list[_Level] = []
-    between: list[Frame] = []
-    for at, row in enumerate(path):
-        if at == len(path) - 1 or not is_torch_file(row.file or ""):
-            signature = None if row.parameters is None else read_signature(row.parameters)
-            steps.append(_Level(row, signature, tuple(between)))
-            between = []
-        else:
-            between.append(Frame(row.file, row.line, row.function, row.code))
-    return steps
-
-
 def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     at, path = _leave_resumed(steps, at, path)
     if at == 0:
         return NamedValue((path,))
-    signature = steps[at].signature
+    caller, signature = steps[at - 1], steps[at].signature
     # A log has no parameters: what no argument is called is found out by what calls it.
     if signature is not None and path.root not in signature.names:
         # A global, or a variable of the function around, has the same name in the whole file.
         if steps[at].row.file != steps[0].row.file and path.root not in _MODULES:
             raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
         return NamedValue((path,))
-    arguments, text = _bind(steps[at], steps[at - 1], path)
+    arguments, text = _bind(steps[at], caller, path)
     if at == 1:
         if len(arguments) > 1:
-            raise MappingFailed(f"`{path.root}` is one of several arguments of `{shorten(text)}`")
-        return _write(steps[0], arguments[0], text)
+            raise MappingFailed(f"`{path.root}` is one of several arguments of `{format_line(text, 60)}`")
+        node, rest = open_displays(arguments[0])
+        written = get_text(node, text)
+        if isinstance(node, ast.Constant):
+            raise MappingFailed(f"the call passes {format_line(written, 60)}, which has no name")
+        is_primary = isinstance(node, _PRIMARY) or not rest
+        path = Path(written if is_primary else f"({written})", steps=rest)
+        return NamedValue((path,), caller.row.function in _INSIDE)
     failures = []
     for argument in arguments:
         try:
-            return _follow(steps, at - 1, _continue(steps[at - 1], argument, text))
+            return _follow(steps, at - 1, _continue(caller, argument, text))
         except MappingFailed as error:
             failures.append(error)
     raise failures[-1]
@@ -418,7 +412,7 @@ def _bind(callee: _Level, caller: _Level, path: Path) -> tuple[tuple[Argument, .
     if isinstance(call, ObjectUse):
         if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
             return (Argument(call.value, path.steps),), call.text
-        raise MappingFailed(f"`{shorten(call.text)}` names no argument")
+        raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
     if callee.signature is None:
         return _bind_by_name(path, call, callee.function, passed), call.text
     arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
@@ -448,7 +442,7 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
     node, rest = open_displays(argument)
     path = read_path(node)
     if path is None:
-        raise MappingFailed(f"`{shorten(get_text(node, text))}` is computed in {step.where}")
+        raise MappingFailed(f"`{format_line(get_text(node, text), 60)}` is computed in {step.where}")
     if step.signature is not None and path.root not in step.signature.names:
         raise MappingFailed(f"`{path.root}` is no parameter of {step.where}")
     if parse_resumed(step.row.function) is None:
@@ -456,28 +450,10 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
     return path.extend(rest)
 
 
-def _write(step: _Level, argument: Argument, text: str) -> NamedValue:
-    """The name of an argument of the user's own call."""
-    node, rest = open_displays(argument)
-    written = get_text(node, text)
-    if isinstance(node, ast.Constant):
-        raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
-    is_primary = isinstance(node, _PRIMARY) or not rest
-    path = Path(written if is_primary else f"({written})", steps=rest)
-    return NamedValue((path,), step.row.function in _INSIDE)
-
-
 def _find_base(path: Path) -> Path:
     """The value that a property, or a function such as `len`, is of."""
     inner = next((at for at, step in enumerate(path.steps) if step.kind == "function"), len(path.steps))
     return Path(path.root, path.scope, path.steps[:inner]).owner
-
-
-def _is_duplicable(base: Path) -> bool:
-    expression = parse_expression(base.code, False)
-    if expression is None or (isinstance(expression.node, ast.Attribute) and expression.node.attr in _MADE_EACH_TIME):
-        return False
-    return not any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(expression.node))
 
 
 # A call: its text as a syntax tree
@@ -506,7 +482,7 @@ class ParsedCall(NamedTuple):
     @property
     def shown(self) -> str:
         """The call on one line, for messages."""
-        return shorten(get_text(self.node, self.text))
+        return format_line(get_text(self.node, self.text), 60)
 
 
 class ObjectUse(NamedTuple):
@@ -522,49 +498,51 @@ def get_text(node: ast.AST, text: str) -> str:
     return ast.unparse(node) if segment is None or "\n" in segment else segment
 
 
-def shorten(text: str, limit: int = 60) -> str:
-    """A text on one line of at most `limit` characters."""
-    return cut_text(" ".join(text.split()), limit)
-
-
 def find_call(call: str | None, code: str | None, function: str, is_next: bool = True) -> ParsedCall | ObjectUse:
     """The call that runs `function`: `call` is the text of what runs in the frame, or else it is looked for in `code`,
-    the text of one line. Unless `is_next`, frames between can be missing, so that only a call of that name is certain.
-    MappingFailed if there is none, or it is not certain.
+    the text of one line: the call of that name, or else the only one that can. Unless `is_next`, frames between can be
+    missing, so that only a call of that name is certain. MappingFailed if there is none, or it is not certain.
     """
-    if call is not None:
-        return _read_running(call, function)
-    if code is None:
+    line = call if call is not None else code
+    if line is None:
         raise MappingFailed("the text of the call is not recorded")
-    return _search_line(code, function, is_next)
-
-
-# The text of what runs in a frame
-
-
-def _read_running(call: str, function: str) -> ParsedCall | ObjectUse:
-    text = call.strip()
-    parsed = parse_statement(text)
+    parsed = parse_statement(line.strip())
     if parsed is None:
-        raise MappingFailed(f"`{shorten(text)}` can't be parsed")
+        raise MappingFailed(f"`{format_line(line, 60)}` can't be parsed")
     tree, text, is_whole = parsed
+    if call is not None:
+        return _read_running(tree, text, is_whole, function)
+    shown = format_line(line, 60)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    same = [node for node in calls if get_name(node.func) == function]
+    found = same or [node for node in calls if _can_run_user_code(node)]
+    if not found:
+        passing = [node for node in calls if get_name(node.func) in _CALLING]
+        if passing:
+            _enter_builtin(passing[0], text, function)
+        raise MappingFailed(f"`{shown}` has no call")
+    if not same and not is_next:
+        raise MappingFailed(f"`{shown}` does not call {function}, and a log leaves out the innermost frames")
+    if len(found) > 1:
+        raise MappingFailed(f"`{shown}` has several calls")
+    return ParsedCall(found[0], text, is_whole)
+
+
+def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) -> ParsedCall | ObjectUse:
+    """What the text of a call, an attribute or an item runs; MappingFailed for other code."""
     node = _find_expression(tree)
     while isinstance(node, (ast.Await, ast.YieldFrom)):
         node = node.value
-    if isinstance(node, ast.Call):
-        return ParsedCall(_enter_builtin(_join_partial(node), text, function), text, is_whole)
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return ObjectUse(node.value, text)
-    raise MappingFailed(f"`{shorten(text)}` is no call")
-
-
-def _join_partial(node: ast.Call) -> ast.Call:
-    """`partial(f, x)(y)` is the call `f(x, y)`."""
+    if not isinstance(node, ast.Call):
+        raise MappingFailed(f"`{format_line(text, 60)}` is no call")
     made = node.func
-    if not isinstance(made, ast.Call) or get_name(made.func) != "partial" or not made.args:
-        return node
-    joined = ast.Call(func=made.args[0], args=[*made.args[1:], *node.args], keywords=[*made.keywords, *node.keywords])
-    return ast.copy_location(joined, node)
+    if isinstance(made, ast.Call) and get_name(made.func) == "partial" and made.args:
+        # `partial(f, x)(y)` is the call `f(x, y)`.
+        args, keywords = [*made.args[1:], *node.args], [*made.keywords, *node.keywords]
+        node = ast.copy_location(ast.Call(func=made.args[0], args=args, keywords=keywords), node)
+    return ParsedCall(_enter_builtin(node, text, function), text, is_whole)
 
 
 def _find_expression(tree: ast.Module) -> ast.expr | None:
@@ -590,33 +568,9 @@ def _enter_builtin(node: ast.Call, text: str, function: str) -> ast.Call:
         if get_name(child.func) == function:
             return child
     passing = next((child for child in (*inner, node) if get_name(child.func) in ("map", "filter", "starmap")), node)
-    items = ", ".join(f"`{shorten(get_text(argument, text), 40)}`" for argument in passing.args[1:])
+    items = ", ".join(f"`{format_line(get_text(argument, text), 40)}`" for argument in passing.args[1:])
     of = f"the items of {items}" if items else "its arguments"
     raise MappingFailed(f"`{get_name(passing.func)}` passes {of}, which have no name there")
-
-
-# One line of a log
-
-
-def _search_line(code: str, function: str, is_next: bool) -> ParsedCall:
-    """The call in a line that runs `function`: the one of that name, or else the only one that can."""
-    parsed = parse_statement(code.strip())
-    if parsed is None:
-        raise MappingFailed(f"`{shorten(code)}` can't be parsed")
-    tree, text, is_whole = parsed
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    same = [node for node in calls if get_name(node.func) == function]
-    found = same or [node for node in calls if _can_run_user_code(node)]
-    if not found:
-        passing = [node for node in calls if get_name(node.func) in _CALLING]
-        if passing:
-            _enter_builtin(passing[0], text, function)
-        raise MappingFailed(f"`{shorten(code)}` has no call")
-    if not same and not is_next:
-        raise MappingFailed(f"`{shorten(code)}` does not call {function}, and a log leaves out the innermost frames")
-    if len(found) > 1:
-        raise MappingFailed(f"`{shorten(code)}` has several calls")
-    return ParsedCall(found[0], text, is_whole)
 
 
 def _can_run_user_code(node: ast.Call) -> bool:
@@ -628,9 +582,6 @@ def _can_run_user_code(node: ast.Call) -> bool:
         is_builtin = isinstance(node.func, ast.Name) and hasattr(builtins, func.id)
         return not is_builtin and func.id not in ("torch", "np", "numpy", "time", "logging", "logger", "F")
     return isinstance(node.func, (ast.Name, ast.Lambda))
-
-
-# Both
 
 
 def find_result_name(code: str | None) -> str | None:
@@ -654,7 +605,17 @@ def parse_statement(text: str) -> tuple[ast.Module, str, bool] | None:
     """The tree of a statement, or of its first line: the text that was parsed, and true if nothing was added to it
     in place of lines that are missing; None if it is no Python.
     """
-    for is_whole, ending in ((True, ""), (True, " pass"), (False, close_brackets(text))):
+    waiting: list[str] = []
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.string in _CLOSING:
+                waiting.append(_CLOSING[token.string])
+            elif waiting and token.string == waiting[-1]:
+                waiting.pop()
+    # Of a first line: the brackets that close those that are open at its end, and the body that its statement lacks.
+    is_block = bool(waiting) and text.split(" ", 1)[0] in ("for", "with", "if", "while", "elif", "async")
+    closing = "".join(reversed(waiting)) + (": pass" if is_block else "")
+    for is_whole, ending in ((True, ""), (True, " pass"), (False, closing)):
         for beginning in _BEGINNINGS:
             whole = beginning + text + ending
             if (tree := _parse(whole)) is not None and tree.body:
@@ -669,19 +630,6 @@ def _parse(text: str) -> ast.Module | None:
             return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-
-
-def close_brackets(text: str) -> str:
-    """The brackets that close those that are open at the end of a line, and the body that its statement lacks."""
-    waiting = []
-    with contextlib.suppress(tokenize.TokenError, SyntaxError):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.string in _CLOSING:
-                waiting.append(_CLOSING[token.string])
-            elif waiting and token.string == waiting[-1]:
-                waiting.pop()
-    is_block = text.split(" ", 1)[0] in ("for", "with", "if", "while", "elif", "async")
-    return "".join(reversed(waiting)) + (": pass" if is_block and waiting else "")
 
 
 # The argument that each parameter gets
@@ -733,16 +681,27 @@ def bind_path(
     `is_object`: torch's module calls are in between, so what is called is the object itself. MappingFailed if no
     argument can be named.
     """
-    shift = _count_implicit(signature, call.node, function, is_object)
+    shift, keywords = _count_implicit(signature, call.node, function, is_object), call.node.keywords
     if path.root in signature.plain:
-        position = signature.plain.index(path.root)
-        if position < shift:
+        position = signature.plain.index(path.root) - shift
+        if position < 0:
             return (Argument(find_object(call, function, is_object), path.steps),)
-        return _find_plain(path, position - shift, call)
+        names = {keyword.arg for keyword in keywords}
+        found = None if path.root in names else _find_positional(position, call)
+        if found is not None:
+            positional = Argument(found.node, found.rest + path.steps)
+            # An item of `*args` may not exist: then the value is in `**kwargs`.
+            may_be_keyword = bool(found.rest) and None in names
+            return (positional, _find_keyword(path.root, path.steps, call)) if may_be_keyword else (positional,)
     if path.root == signature.star:
         return (_find_in_star(path, len(signature.plain) - shift, call),)
     if path.root == signature.double_star:
-        return (_find_in_double_star(path, call),)
+        key = _get_key(path.steps)
+        if isinstance(key, str):
+            return (_find_keyword(key, path.steps[1:], call),)
+        if len(keywords) != 1 or keywords[0].arg is not None:
+            raise MappingFailed(f"`{path.text}` is all keyword arguments of `{call.shown}`")
+        return (Argument(keywords[0].value, path.steps),)
     return (_find_keyword(path.root, path.steps, call),)
 
 
@@ -775,18 +734,6 @@ def _count_implicit(signature: Signature, call: ast.Call, function: str, is_obje
         return 0
     is_too_many = signature.star is None and len(call.args) > len(signature.plain) - 1
     return 0 if is_too_many and not any(isinstance(argument, ast.Starred) for argument in call.args) else 1
-
-
-def _find_plain(path: Path, position: int, call: ParsedCall) -> tuple[Argument, ...]:
-    keywords = {keyword.arg for keyword in call.node.keywords}
-    found = None if path.root in keywords else _find_positional(position, call)
-    if found is None:
-        return (_find_keyword(path.root, path.steps, call),)
-    positional = Argument(found.node, found.rest + path.steps)
-    # An item of `*args` may not exist: then the value is in `**kwargs`.
-    return (
-        (positional, _find_keyword(path.root, path.steps, call)) if found.rest and None in keywords else (positional,)
-    )
 
 
 def _find_positional(position: int, call: ParsedCall) -> Argument | None:
@@ -828,17 +775,6 @@ def _find_in_star(path: Path, before: int, call: ParsedCall) -> Argument:
     return Argument(found.node, found.rest + path.steps[1:])
 
 
-def _find_in_double_star(path: Path, call: ParsedCall) -> Argument:
-    """The argument of `kwargs['ids']`; of `kwargs` itself only if the call passes `**kwargs` and no other keyword."""
-    key = _get_key(path.steps)
-    if isinstance(key, str):
-        return _find_keyword(key, path.steps[1:], call)
-    keywords = call.node.keywords
-    if len(keywords) == 1 and keywords[0].arg is None:
-        return Argument(keywords[0].value, path.steps)
-    raise MappingFailed(f"`{path.text}` is all keyword arguments of `{call.shown}`")
-
-
 def _get_key(steps: tuple[Step, ...]) -> str | int | None:
     """The key of the first step, if that is an item by a text or a whole number."""
     key = steps[0].value if steps and steps[0].kind == "item" else None
@@ -857,16 +793,6 @@ def _find_keyword(name: str, rest: tuple[Step, ...], call: ParsedCall) -> Argume
     if not call.is_whole:
         raise MappingFailed(f"`{name}` is not in the one line of the call that is recorded")
     raise MappingFailed(f"`{call.shown}` does not pass `{name}`: it has its default, or a partial function gives it")
-
-
-def is_passed_through(signature: Signature, call: ParsedCall) -> bool:
-    """True if a function only passes on its own `*args` and `**kwargs`, as decorators do."""
-    own, node = signature.names, call.node
-    stars = [argument.value for argument in node.args if isinstance(argument, ast.Starred)]
-    plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
-    passed = [*stars, *plain, *(keyword.value for keyword in node.keywords)]
-    is_variadic = bool(stars) or any(keyword.arg is None for keyword in node.keywords)
-    return is_variadic and all(isinstance(argument, ast.Name) and argument.id in own for argument in passed)
 
 
 def open_displays(argument: Argument) -> Argument:

@@ -40,7 +40,6 @@ from ..source_edits import parse_code
 from .call_sites import SizeAt, UserNames, find_call_sites, find_result_name, merge_names
 from .root_changes import (
     CauseKey,
-    ChangeGraph,
     GuardChange,
     draw_graph,
     get_family,
@@ -362,6 +361,16 @@ class _Group:
     attributed: set[int | None] = field(default_factory=set)
     members: dict[tuple[str, str | None], GuardChange] = field(default_factory=dict)
 
+    def add(self, change: GuardChange, is_equal: bool) -> None:
+        """Take a change; if not `is_equal`, its values follow from those of the root."""
+        number = change.event_id
+        self.members.setdefault((change.row.guard_source or "", change.row.reason), change)
+        if is_equal and (change.key == self.key or number not in self.seen):
+            self.seen[number] = change
+            self.derived.pop(number, None)
+        elif number not in self.seen:
+            self.derived.setdefault(number, change)
+
     def list_rows(self, is_own: bool, is_derived: bool) -> tuple[Recompile, ...]:
         """The recompiles that are attributed to the root, or those that are not; of its own values, or of derived."""
         changes = self.derived if is_derived else self.seen
@@ -375,7 +384,9 @@ def _group_changes(evidence: Evidence) -> list[_Group]:
     attributed: dict[int | None, CauseKey] = {}
     for changes in list_changes(evidence):
         for change in changes:
-            _add_change(groups, change, graph)
+            is_equal = graph.is_equal(change)
+            for root in graph.find_roots(change):
+                groups.setdefault(root, _Group(root)).add(change, is_equal)
         found, number = graph.find_roots(changes[0]), changes[0].event_id
         # Of the sizes that a product has, the one that recompiled the frames before in the same call.
         attributed[number] = next((root for root in found if root == attributed.get(before[number])), found[0])
@@ -383,34 +394,24 @@ def _group_changes(evidence: Evidence) -> list[_Group]:
     return list(groups.values())
 
 
-def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, graph: ChangeGraph) -> None:
-    """Add a change to its roots."""
-    is_equal, number = graph.is_equal(change), change.event_id
-    for root in graph.find_roots(change):
-        group = groups.setdefault(root, _Group(root))
-        group.members.setdefault((change.row.guard_source or "", change.row.reason), change)
-        if is_equal and (change.key == root or number not in group.seen):
-            group.seen[number] = change
-            group.derived.pop(number, None)
-        elif number not in group.seen:
-            group.derived.setdefault(number, change)
-
-
 def _make_cause(evidence: Evidence, group: _Group) -> Cause:
     source = group.key.source
     own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
     derived, is_first = group.list_rows(True, True), bool(group.attributed)
-    rows = own or seen
-    also, members = _find_also_failed(evidence, rows, source), _find_members(group)
+    rows, members = own or seen, _find_members(group)
+    # The guards that failed in the same entry at the same recompile, in at least half of the cases.
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        guards = {_get_guarded(failure) for failure in list_closest_failures(evidence, row)}
+        counts.update(sorted(guard for guard in guards if guard[1] != source))
+    also = tuple(guard for guard, count in counts.most_common(8) if 2 * count >= len(rows))
     beside = [failure for row in rows for failure in list_failures(evidence, row)]
     others = () if not is_first else (*group.list_rows(False, False), *group.list_rows(False, True))
-    decided = _find_dynamic_sizes(evidence)
     return Cause(
         recompiles=rows,
         source=source,
         also=also,
-        is_still_static=any(_was_made_dynamic(row, decided) for row in rows)
-        or any(_is_specialized(failure, source) for failure in beside),
+        is_still_static=_is_still_static(evidence, rows, beside, source),
         shared=tuple(sorted(others, key=get_moment)),
         also_named=list_unique((*_find_also_names(also, beside), *members.named)),
         members=members,
@@ -426,15 +427,6 @@ def _make_cause(evidence: Evidence, group: _Group) -> Cause:
 def _get_guarded(failure: GuardFailure) -> tuple[str, str]:
     """Kind and source of a guard that failed."""
     return get_kind(failure.guard_kind), name_any_instance(failure.guard_source or "")
-
-
-def _find_also_failed(evidence: Evidence, rows: Sequence[Recompile], source: str) -> tuple[tuple[str, str], ...]:
-    """The guards that failed in the same entry at the same recompile, in at least half of the cases."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        guards = {_get_guarded(failure) for failure in list_closest_failures(evidence, row)}
-        counts.update(sorted(guard for guard in guards if guard[1] != source))
-    return tuple(guard for guard, count in counts.most_common(8) if 2 * count >= len(rows))
 
 
 def _find_also_names(also: tuple[tuple[str, str], ...], failures: list[GuardFailure]) -> tuple[str, ...]:
@@ -470,10 +462,19 @@ def _list_sizes(
         yield from ((get_place(row), guard[1]) for guard in guards if guard in also and guard[0] in _SIZES)
 
 
-def _is_specialized(failure: GuardFailure, source: str) -> bool:
-    """True if an entry was bound to one value of this source because Python code needed it."""
-    needs_number = EVALUATED in (failure.guard or "") and NUMBER.fullmatch(failure.expected or "")
-    return bool(needs_number) and name_any_instance(failure.guard_source or "") == source
+def _is_still_static(
+    evidence: Evidence, rows: Sequence[Recompile], failures: Sequence[GuardFailure], source: str
+) -> bool:
+    """True if an entry was bound to one value of this source although it was dynamic there: because Python code needed
+    it, or although torch had made that size dynamic for the closest entry.
+    """
+    for failure in failures:
+        needs_number = EVALUATED in (failure.guard or "") and NUMBER.fullmatch(failure.expected or "")
+        if needs_number and name_any_instance(failure.guard_source or "") == source:
+            return True
+    decided = _find_dynamic_sizes(evidence)
+    sizes = (row for row in rows if row.guard_kind == "tensor_size" and row.expected not in ZERO_ONE)
+    return any((row.closest_compile_key or "", row.guard_source or "") in decided for row in sizes)
 
 
 @kept
@@ -484,12 +485,6 @@ def _find_dynamic_sizes(evidence: Evidence) -> set[tuple[str, str]]:
         for row in evidence.rows(DynamicDecision)
         if row.compile_key is not None and row.source and (row.dim or "").isdecimal()
     }
-
-
-def _was_made_dynamic(row: Recompile, decided: set[tuple[str, str]]) -> bool:
-    """True if the closest entry needs one size although torch had made that size dynamic for it."""
-    entry = (row.closest_compile_key or "", row.guard_source or "")
-    return row.guard_kind == "tensor_size" and row.expected not in ZERO_ONE and entry in decided
 
 
 def _make_change_key(cause: Cause) -> tuple[object, ...]:
@@ -539,7 +534,11 @@ def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
     groups: list[list[Cause]] = []
     comparable: dict[tuple[object, ...], list[list[Cause]]] = defaultdict(list)
     for cause in causes:
-        alike = comparable[_get_flow_key(cause) or (id(cause),)]
+        key: tuple[object, ...] = (id(cause),)
+        if cause.path.is_size and (site := cause.call_site) is not None and cause.user.value is not None:
+            # Of sizes that changed alike in one function, one can come from the other.
+            key = site.file, site.function, cause.values, cause.bounds, cause.is_still_static, cause.is_first
+        alike = comparable[key]
         found = next((group for group in alike if any(_is_passed_on(one, cause) for one in group)), None)
         if found is None:
             groups.append([cause])
@@ -549,26 +548,16 @@ def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
     return groups
 
 
-def _get_flow_key(cause: Cause) -> tuple[object, ...] | None:
-    """What is the same for sizes of which one can come from the other: the function, and how they changed."""
-    site = cause.call_site
-    if not cause.path.is_size or site is None or cause.user.value is None:
-        return None
-    return site.file, site.function, cause.values, cause.bounds, cause.is_still_static, cause.is_first
-
-
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
     """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
-    passed, site = cause.user.value, origin.call_site
-    if passed is None:
-        return False
-    if origin.user.value == passed:
+    site = origin.call_site
+    if origin.user.value == cause.user.value:
         return True
     tree = parse_code((site.code if site else None) or "")
     statement = tree.body[0] if tree else None
     assigned = statement.targets if isinstance(statement, ast.Assign) else []
     nodes = (node for target in assigned for node in ast.walk(target))
-    return any(isinstance(node, ast.Name) and node.id == passed for node in nodes)
+    return any(isinstance(node, ast.Name) and node.id == cause.user.value for node in nodes)
 
 
 # Changes that cost nothing, because their calls need a compiled version of their own anyway

@@ -22,7 +22,7 @@ from ...decode.bounded_text import cache_short
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.guard_text import find_torch_source, parse_guard
 from ...decode.guards.path import ANY, Path, Step, list_sources, name_any_instance
-from ...events import GuardFailure, Recompile, StackFrame
+from ...events import GuardFailure, Recompile
 from ...formatting import format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
@@ -140,9 +140,16 @@ def list_changes(evidence: Evidence) -> list[list[GuardChange]]:
     found: list[list[GuardChange]] = []
     for row in sorted(evidence.rows(Recompile), key=get_moment):
         changes = _list_failed(evidence, row)
-        left = _keep_one_stride([one for one in changes if one.is_first or not _follows_any(one, changes)])
         found.append([])
-        for change in left:
+        strides: set[Path] = set()
+        for change in changes:
+            if not change.is_first and _follows_any(change, changes):
+                continue
+            if change.key.family == "tensor_stride":
+                # Another memory layout changes most strides of a tensor: one of them is enough.
+                if (tensor := change.key.path.subject) in strides:
+                    continue
+                strides.add(tensor)
             name = sites.find_key(change.row)
             found[-1].append(change if name is None else replace(change, name=f"{change.key.family}:{name}"))
     return found
@@ -150,28 +157,14 @@ def list_changes(evidence: Evidence) -> list[list[GuardChange]]:
 
 def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
     """The guards that failed at a recompile, each once, the first one first."""
-    first = GuardChange(make_cause_key(row), _use_own_reason(evidence, row), True)
-    found = {first.key: first}
-    for change in _list_others(evidence, row):
-        found.setdefault(change.key, change)
-    # torch calls all compiled modules of torch.nn through one function: with another module all else differs. For that
-    # a guard fails on the module itself, or on a size of its parameters.
-    of_modules = (key for key in found if key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size"))
-    other = next(of_modules, None) if is_module_wrapper(row.function, row.file) else None
-    return list(found.values()) if other is None else [replace(found[other], is_first=True)]
-
-
-def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
-    """The changes with one stride of each tensor: another memory layout changes most of them."""
-    first: dict[Path, GuardChange] = {}
-    for change in changes:
-        if change.key.family == "tensor_stride":
-            first.setdefault(change.key.path.subject, change)
-    return [one for one in changes if one.key.family != "tensor_stride" or one in first.values()]
-
-
-def _list_others(evidence: Evidence, row: Recompile) -> Iterator[GuardChange]:
-    for failure in list_closest_failures(evidence, row):
+    failures, first = list_closest_failures(evidence, row), row
+    if row.guard_source and find_torch_source(row.guard_source, row.reason) is None:
+        # torch's reason is of another guard that failed before this one.
+        own = next((failure.guard for failure in failures if failure.guard_source == row.guard_source), None)
+        first = replace(row, reason=own or row.reason)
+    key = make_cause_key(row)
+    found = {key: GuardChange(key, first, True)}
+    for failure in failures:
         view = replace(
             row,
             guard_source=failure.guard_source,
@@ -183,34 +176,26 @@ def _list_others(evidence: Evidence, row: Recompile) -> Iterator[GuardChange]:
             user_line=failure.user_line,
             user_code=None,
         )
-        yield GuardChange(make_cause_key(view), view, False)
-
-
-def _use_own_reason(evidence: Evidence, row: Recompile) -> Recompile:
-    """Give a recompile the text of its own guard, where torch's reason is of another guard that failed before it."""
-    if not row.guard_source or find_torch_source(row.guard_source, row.reason) is not None:
-        return row
-    own = (
-        failure.guard for failure in list_closest_failures(evidence, row) if failure.guard_source == row.guard_source
-    )
-    return replace(row, reason=next(own, None) or row.reason)
+        key = make_cause_key(view)
+        found.setdefault(key, GuardChange(key, view, False))
+    # torch calls all compiled modules of torch.nn through one function: with another module all else differs. For that
+    # a guard fails on the module itself, or on a size of its parameters.
+    of_modules = (key for key in found if key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size"))
+    other = next(of_modules, None) if is_module_wrapper(row.function, row.file) else None
+    return list(found.values()) if other is None else [replace(found[other], is_first=True)]
 
 
 def _follows_any(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
-    if change.key.family == "tensor_stride" and _follows_sizes(change, changes):
-        return True
+    """True if a guard failed because another one did, which is then the change."""
+    if change.key.family == "tensor_stride":
+        # The stride of a dense tensor is a product of its sizes.
+        subject, own = change.key.path.subject, _get_ratio(change)
+        sizes = {other.key.path: _get_ratio(other) for other in changes if other.is_size}
+        ratios = [ratio for path, ratio in sizes.items() if ratio is not None and path.owner == subject]
+        subsets = (subset for count in range(1, len(ratios) + 1) for subset in combinations(ratios[:_MAX_SIZES], count))
+        if any(math.prod(subset) == own for subset in subsets) or (own is None and sizes):
+            return True
     return any(_follows(change, other) for other in changes if other is not change)
-
-
-def _follows_sizes(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
-    """True for a stride that changed as sizes of its tensor did: that of a dense tensor is a product of them."""
-    subject, own = change.key.path.subject, _get_ratio(change)
-    sizes = {other.key.path: _get_ratio(other) for other in changes if other.is_size}
-    ratios = [ratio for path, ratio in sizes.items() if ratio is not None and path.owner == subject]
-    if own is None:
-        return bool(sizes)
-    subsets = (subset for count in range(1, len(ratios) + 1) for subset in combinations(ratios[:_MAX_SIZES], count))
-    return any(math.prod(subset) == own for subset in subsets)
 
 
 def _get_ratio(change: GuardChange) -> Fraction | None:
@@ -266,17 +251,6 @@ class OuterCall(NamedTuple):
     running: frozenset[Function]
 
 
-def _find_outer_call(callers: Sequence[StackFrame]) -> OuterCall | None:
-    """The outer call of the frames around a compiled one, innermost first; None if the stack is not known."""
-    files = [frame.file or "" for frame in callers]
-    entrances = [at for at, file in enumerate(files) if is_torch_file(file) and file.endswith(_ENTRANCES)]
-    outside = entrances[-1] + 1 if entrances else 0
-    if outside >= len(callers):
-        return None
-    running = ((frame.function, frame.file) for frame in callers[:outside] if not is_torch_file(frame.file or ""))
-    return OuterCall(callers[outside].stack or "", frozenset(running))
-
-
 class CallInstance:
     """The recompiles of one call so far: what each guard saw, and the changes in the order of the frames."""
 
@@ -317,7 +291,14 @@ class CallInstances:
         row = changes[0].row
         stack = self._stacks.find(row.compile_key)
         if stack is not None and stack not in self._outer:
-            self._outer[stack] = _find_outer_call([*self._stacks.walk(stack)][1:])
+            # The frames around the compiled one, innermost first.
+            callers = [*self._stacks.walk(stack)][1:]
+            files = [frame.file or "" for frame in callers]
+            entrances = [at for at, file in enumerate(files) if is_torch_file(file) and file.endswith(_ENTRANCES)]
+            outside = entrances[-1] + 1 if entrances else 0
+            running = ((one.function, one.file) for one in callers[:outside] if not is_torch_file(one.file or ""))
+            is_known = outside < len(callers)
+            self._outer[stack] = OuterCall(callers[outside].stack or "", frozenset(running)) if is_known else None
         outer = self._outer.get(stack or "")
         if outer is None:
             return []
@@ -544,7 +525,11 @@ def follow_first_layer(step: RecompileStep) -> Iterator[Edge]:
     """
     values = [one for one in step.changes if one.key.family in _VALUES and _are_attributes(one)]
     read = [one for one in values if one.row.user_line]
-    for first, *others in group_by(read, _get_attribute_change).values():
+    same = group_by(
+        read,
+        lambda one: (one.key.family, _get_last_name(one), one.row.user_file, one.row.user_line, _get_pair(one)),
+    )
+    for first, *others in same.values():
         yield from (Edge(change, (get_node(first),), True) for change in others)
 
 
@@ -555,7 +540,14 @@ def follow_first_item(step: RecompileStep) -> Iterator[Edge]:
     `many_tables_of_one_batch`, `numbers_of_one_tolist`.
     """
     graph = step.graph
-    items = [(change, container) for change in step.changes if (container := _get_container(change.key)) is not None]
+    items: list[tuple[GuardChange, CauseKey]] = []
+    for change in step.changes:
+        path, family = change.key.path, change.key.family
+        is_item = path.steps[:1] != () and path.steps[0].kind == "item"
+        # An item of an argument, or of what a graph break hands over.
+        if is_item and (family == "tensor_size" or (family == "value" and path.is_stack_value)):
+            any_item = replace(path, steps=(Step("item", ANY), *path.steps[1:]))
+            items.append((change, change.key._replace(source=any_item.text)))
     counts = Counter(container for _, container in items)
     for change, container in items:
         if counts[container] >= (2 if change.key.path.is_stack_value else _MANY_ITEMS):
@@ -563,16 +555,6 @@ def follow_first_item(step: RecompileStep) -> Iterator[Edge]:
         first = graph.containers.get(container, change.key)
         if first != change.key and not graph.follows(change):
             yield Edge(change, (Node(first, change.event_id),), False)
-
-
-def _get_container(key: CauseKey) -> CauseKey | None:
-    """The key with `[*]` for the item of an argument, or of what a graph break hands over; None if there is none."""
-    path = key.path
-    is_item = path.steps[:1] != () and path.steps[0].kind == "item"
-    is_meant = key.family == "tensor_size" or (key.family == "value" and path.is_stack_value)
-    if not is_item or not is_meant:
-        return None
-    return key._replace(source=replace(path, steps=(Step("item", ANY), *path.steps[1:])).text)
 
 
 def follow_library(step: RecompileStep) -> Iterator[Edge]:
@@ -674,12 +656,6 @@ def _can_carry(change: GuardChange, origin: GuardChange) -> bool:
 def _get_last_name(change: GuardChange) -> str:
     """`mask` of `kwargs['mask']`."""
     return change.key.path.names[-1]
-
-
-def _get_attribute_change(change: GuardChange) -> tuple[object, ...]:
-    """What the same change of the same attribute of several modules has in common."""
-    row = change.row
-    return change.key.family, _get_last_name(change), row.user_file, row.user_line, row.expected, row.actual
 
 
 def _is_derivable(change: GuardChange) -> bool:

@@ -9,6 +9,7 @@ import functools
 import itertools
 import operator
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -158,9 +159,13 @@ class FactIndex:
     """Finds the facts of values in the rows of a session. One without records of symbolic shapes has few of them."""
 
     def __init__(self, evidence: Evidence):
-        shapes = (row for row in evidence.rows(SymbolicShape) if row.action in _USED and row.compile_key and row.source)
-        #: By their compile, each with the values that it is about.
-        self._shapes = group_by(((row, _get_sources(row)) for row in shapes), lambda pair: pair[0].compile_key)
+        #: By their compile, each with the values that it is about, as users write them, by their symbols.
+        self._shapes: dict[str, list[tuple[SymbolicShape, Mapping[str, str]]]] = defaultdict(list)
+        for shape in evidence.rows(SymbolicShape):
+            if shape.action in _USED and shape.compile_key and shape.source:
+                named = shape.symbols or {shape.symbol or "": shape.source}
+                sources = {symbol: name_any_instance(format_source(name)) for symbol, name in named.items()}
+                self._shapes[shape.compile_key].append((shape, sources))
         self._optional = find_optional_stacks(evidence)
         compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
         self._keys = group_by(compiles, get_place)
@@ -181,7 +186,16 @@ class FactIndex:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
         tensors = {Path.of(one).owner for one in (source, *beside)}
         return ValueFacts(
-            value_need=self._find_value_need(rows, source),
+            value_need=next(
+                (
+                    ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
+                    for recompile in rows
+                    for row, sources in self._list_shapes(recompile)
+                    if row.action == "specialized" and {*sources.values()} == {source}
+                    if _NUMBER.fullmatch(row.value or "")
+                ),
+                None,
+            ),
             was_dynamic=any(
                 row.action == "created" and source in sources.values()
                 for compile in self._list_compiles(rows)
@@ -212,28 +226,20 @@ class FactIndex:
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
         )
 
-    def _find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
-        """The first line that needed this value as a number, in the entries that these recompiles made."""
-        for row, sources in (shape for recompile in rows for shape in self._list_shapes(recompile)):
-            is_own = {*sources.values()} == {source}
-            if is_own and row.action == "specialized" and _NUMBER.fullmatch(row.value or ""):
-                return ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
-        return None
-
     def _has_conditions(
         self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
     ) -> bool:
         """True if an entry of a function that recompiled would be valid for some values only of the sizes and numbers
         that are meant, together, if they were unbacked. With `also_optional`, conditions count that torch skips then.
         """
-        return any(
-            row.action == "guarded"
-            and are_meant(set(sources.values()))
-            and (also_optional or row.torch_stack not in self._optional)
-            and not _is_of_two_tensors(row, sources)
-            for compile in self._list_compiles(rows)
-            for row, sources in self._list_shapes(compile)
-        )
+        for row, sources in (shape for compile in self._list_compiles(rows) for shape in self._list_shapes(compile)):
+            is_needed = also_optional or row.torch_stack not in self._optional
+            if row.action == "guarded" and is_needed and are_meant({*sources.values()}):
+                tensors = {Path.of(source).owner for source in sources.values()}
+                # That the sizes of two tensors are equal stays true if what changes them changes both.
+                if len(tensors) != 2 or not _EQUAL.fullmatch((row.expression or "").strip()):
+                    return True
+        return False
 
     def _list_compiles(self, rows: Iterable[Recompile]) -> Iterator[Compile]:
         """The compiles of the functions that recompiled."""
@@ -257,14 +263,14 @@ class FactIndex:
             if row.action != "guarded" or source not in sources.values():
                 continue
             values = {symbol: before[name] for symbol, name in sources.items() if name in before}
-            if evaluate_condition(row.expression or "", values) is False:
-                condition = format_condition(row.expression or "", sources)
+            condition = find_unmet_condition(row.expression or "", values, sources)
+            if condition is not None:
                 return ShapeNeed(None, condition, row.user_file, row.user_line, row.user_code)
         return None
 
     def _list_shapes(self, row: Recompile | Compile) -> Sequence[tuple[SymbolicShape, Mapping[str, str]]]:
         """The records of symbolic shapes of a compile, each with the values that it is about by their symbols."""
-        return self._shapes.get(row.compile_key, ())
+        return self._shapes.get(row.compile_key or "", ())
 
     def find_thread(self, compile_key: str | None) -> str | None:
         """`serve (server.py:31)`: the function that the thread of a compile runs; None for the main thread, or if it is
@@ -314,53 +320,30 @@ def read_integers(row: GuardFailure | Recompile) -> tuple[int, int] | None:
     return (int(pair[0]), int(pair[1])) if all(map(INTEGER.fullmatch, pair)) else None
 
 
-def _get_sources(row: SymbolicShape) -> dict[str, str]:
-    """The values that a record is about, as users write them, by their symbols."""
-    named = row.symbols or {row.symbol or "": row.source or ""}
-    return {symbol: name_any_instance(format_source(name)) for symbol, name in named.items()}
-
-
-def _is_of_two_tensors(row: SymbolicShape, sources: Mapping[str, str]) -> bool:
-    """True if the sizes of two tensors have to be equal: what changes both of them keeps that."""
-    tensors = {Path.of(source).owner for source in sources.values()}
-    return len(tensors) == 2 and _EQUAL.fullmatch((row.expression or "").strip()) is not None
-
-
-def evaluate_condition(expression: str, values: Mapping[str, int]) -> bool | None:
-    """Whether a condition of torch holds for these values of its symbols; None if it has parts that are not understood,
-    or symbols of unknown value.
+def find_unmet_condition(expression: str, values: Mapping[str, int], sources: Mapping[str, str]) -> str | None:
+    """A condition of torch that these values of its symbols do not fulfil, as the user would write it:
+    `x.shape[0] % 8 != 0`. None if they do, or if it has parts that are not understood, or symbols of unknown value.
+    `sources` has the values by symbol.
     """
     try:
-        found = _evaluate(_parse_condition(expression), values)
+        condition = _PlainOperators().visit(ast.parse(expression.strip(), mode="eval").body)
+        if _evaluate(condition, values):
+            return None
+        text = ast.unparse(condition)
     except (SyntaxError, ValueError, KeyError, ZeroDivisionError, MemoryError, RecursionError):
         return None
-    return bool(found)
+    return _SYMBOL.sub(lambda found: format_expression(sources.get(found[0], found[0])), text)
 
 
 class _PlainOperators(ast.NodeTransformer):
+    """Python's operators in place of sympy's functions: `Ne(Mod(s0, 8), 0)` is `s0 % 8 != 0`."""
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         sign = _SYMPY.get(node.func.id) if isinstance(node.func, ast.Name) and len(node.args) == 2 else None
         if isinstance(sign, ast.cmpop):
             return ast.Compare(node.args[0], [sign], [node.args[1]])
         return node if sign is None else ast.BinOp(node.args[0], sign, node.args[1])
-
-
-def _parse_condition(expression: str) -> ast.expr:
-    """A condition of torch with Python's operators in place of sympy's functions: `Ne(Mod(s0, 8), 0)` is `s0 % 8 != 0`.
-    SyntaxError and others for what is none.
-    """
-    condition: ast.expr = _PlainOperators().visit(ast.parse(expression.strip(), mode="eval").body)
-    return condition
-
-
-def format_condition(expression: str, sources: Mapping[str, str]) -> str:
-    """A condition of torch as the user would write it: `x.shape[0] % 8 != 0`. `sources` has the values by symbol."""
-    try:
-        text = ast.unparse(_parse_condition(expression))
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        text = expression
-    return _SYMBOL.sub(lambda found: format_expression(sources.get(found[0], found[0])), text)
 
 
 def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
@@ -403,13 +386,10 @@ def find_uses(code: str | None, name: str) -> frozenset[str]:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     # The target of an assignment does not read the value.
     assigned = [target for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets]
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _dump(node) == target)
-    return frozenset(_classify(node, parents) for node in found if node not in assigned)
-
-
-def _dump(node: ast.expr) -> str:
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr))
     # `self.step += 1` stores what it reads; its context is no difference here.
-    return ast.dump(node).replace("ctx=Store()", "ctx=Load()")
+    found = (node for node in nodes if ast.dump(node).replace("ctx=Store()", "ctx=Load()") == target)
+    return frozenset(_classify(node, parents) for node in found if node not in assigned)
 
 
 def _classify(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
@@ -425,19 +405,15 @@ def _classify(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
         return "condition"
     if isinstance(parent, ast.keyword):
         return "argument"
-    if isinstance(parent, ast.Call):
-        return _classify_argument(node, parent)
-    return "other"
-
-
-def _classify_argument(node: ast.AST, call: ast.Call) -> str:
-    function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-    if isinstance(call.func, ast.Name) and function in _NEED_NUMBER:
+    if not isinstance(parent, ast.Call):
+        return "other"
+    function = get_name(parent.func)
+    if isinstance(parent.func, ast.Name) and function in _NEED_NUMBER:
         return "range"
-    if function == "as_tensor" and call.args[:1] == [node]:
+    if function == "as_tensor" and parent.args[:1] == [node]:
         return "operand"
     # `torch.relu(x * k)` takes the tensor that the arithmetic gives; `dropout(x, 2 * k)` takes a number.
-    is_first = bool(call.args) and call.args[0] is node and isinstance(node, ast.BinOp)
+    is_first = parent.args[:1] == [node] and isinstance(node, ast.BinOp)
     return "other" if is_first and function not in _SHAPE_CALLS else "argument"
 
 
@@ -481,28 +457,22 @@ class StaticChoices:
         return tuple(dict.fromkeys(itertools.chain.from_iterable(found))) if all(found) else ()
 
     def _find(self, stack: str | None) -> tuple[StaticChoice, ...]:
-        if stack not in self._found:
-            self._found[stack] = tuple(self._choose([*self._stacks.walk(stack)][::-1]))
-        return self._found[stack]
-
-    def _choose(self, path: Sequence[StackFrame]) -> Iterator[StaticChoice]:
+        if stack in self._found:
+            return self._found[stack]
+        path = [*self._stacks.walk(stack)][::-1]
         compiled = find_compiled_call(path)
         at = len(path) - 1 if compiled is None else compiled + 1
         function = next((row for row in path[at:] if not is_torch_file(row.file or "")), next(iter(path[at:]), None))
         caller = next((row for row in reversed(path[:at]) if not is_torch_file(row.file or "")), None)
-        if function is None:
-            return
-        written = [one for file in self._list_files(path) for one in self._read(file, path)]
-        own = _match([one for one in written if not one.is_setting], function, caller)
-        yield from (one.choice for one in own if one.choice is not None)
-        yield from (one.choice for one in written if one.is_setting and one.choice is not None)
-
-    def _list_files(self, path: Iterable[StackFrame]) -> list[str]:
-        """The user's own files in a stack. Cells are there with all that ran before: they may compile what it calls."""
         files = [row.file for row in path if row.file and self._code.is_own(row.file, row.function, row.code)]
+        # The cells that ran before may compile what a cell calls.
         last = max((find_cell_number(file) or 0 for file in files), default=0)
         cells = [f"Cell In[{number}]" for number in range(last, 0, -1)] if self._is_own else []
-        return list(dict.fromkeys([*files, *cells]))
+        written = [one for file in dict.fromkeys([*files, *cells]) for one in self._read(file, path)]
+        calls, settings = ([one for one in written if one.is_setting is is_meant] for is_meant in (False, True))
+        found = [] if function is None else [*_match(calls, function, caller), *settings]
+        self._found[stack] = tuple(one.choice for one in found if one.choice is not None)
+        return self._found[stack]
 
     def _read(self, file: str, path: Iterable[StackFrame]) -> tuple[_Written, ...]:
         number = find_cell_number(file)
@@ -537,20 +507,18 @@ def _match(calls: Sequence[_Written], function: StackFrame, caller: StackFrame |
 @functools.lru_cache(32)
 def _list_written(name: str, text: str) -> tuple[_Written, ...]:
     """What is written in one file; nothing if it is no Python."""
+    found: list[_Written] = []
     try:
         file = ProgramFile(name, text)
-        calls = [_read_call(call) for call in find_compile_calls(file)]
-        return (*calls, *(_Written(choice=choice, is_setting=True) for choice in _list_settings(file)))
+        for call in find_compile_calls(file):
+            node, function = call.function, None
+            names = [get_name(call.target) if call.target is not None else None, (call.name or "").rpartition(".")[2]]
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                function = (node.name, node.decorator_list[0].lineno, node.end_lineno or node.lineno)
+            found.append(_Written(frozenset(filter(None, names)), function, _read_choice(call)))
+        return (*found, *(_Written(choice=choice, is_setting=True) for choice in _list_settings(file)))
     except (EditError, RecursionError):
         return ()
-
-
-def _read_call(call: CompileCall) -> _Written:
-    names = [get_name(call.target) if call.target is not None else None, (call.name or "").rpartition(".")[2]]
-    node, function = call.function, None
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        function = (node.name, node.decorator_list[0].lineno, node.end_lineno or node.lineno)
-    return _Written(frozenset(filter(None, names)), function, _read_choice(call))
 
 
 def _read_choice(call: CompileCall) -> StaticChoice | None:

@@ -82,15 +82,8 @@ def what_if(finding: Finding, data: Rows, buckets: Sequence[int] | None = None) 
         return _compare_limits(finding, data)
     same = [cause for cause in find_causes(data) if (cause.source, cause.kind) == (finding.source, finding.kind)]
     cause = next((cause for cause in same if set(finding.evidence) & set(cause.evidence)), None)
-    return _compare_sizes(cause, buckets) if cause is not None and _is_integer(cause) else None
-
-
-def _is_integer(cause: Cause) -> bool:
-    are_sizes = all(get_value_type(value) == "int" and len(value) < MAX_DIGITS for value in cause.values)
-    return bool(cause.values) and are_sizes
-
-
-def _compare_sizes(cause: Cause, buckets: Sequence[int] | None) -> WhatIf:
+    if cause is None or not _is_integer(cause):
+        return None
     sizes = [int(value) for value in cause.values]
     choices = [Choice("static", len(set(sizes))), Choice("dynamic", _count_dynamic(sizes))]
     choices += _pad_sizes(sizes, buckets) if cause.path.is_size and min(sizes) >= 0 else []
@@ -98,6 +91,11 @@ def _compare_sizes(cause: Cause, buckets: Sequence[int] | None) -> WhatIf:
     title = f"{format_expression(cause.source)}: {len(set(sizes))} values took {recorded} compiles"
     note = "over the calls that recompiled; calls that found an entry are not recorded"
     return WhatIf(title, cause.values, recorded, tuple(choices), note)
+
+
+def _is_integer(cause: Cause) -> bool:
+    are_sizes = all(get_value_type(value) == "int" and len(value) < MAX_DIGITS for value in cause.values)
+    return bool(cause.values) and are_sizes
 
 
 def _count_dynamic(sizes: list[int]) -> int:

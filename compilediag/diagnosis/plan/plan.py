@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -170,34 +170,11 @@ def list_changed_sources(
 ) -> tuple[ChangedSource, ...]:
     """What the steps of a plan change, or the patch that a search has proven; empty if a file is not the recorded one.
     `settings` are those of all steps, merged. `is_own`: this process recorded the session.
+
+    Settings are put below the imports of the first file. A step that only a person can follow is not in it.
     """
     if proven:
         return tuple(_read_patch(proven, is_own))
-    return tuple(
-        ChangedSource(name, tuple(_list_lines(name, before, after, steps)), before, after)
-        for name, (before, after) in _apply(steps, settings, is_own).items()
-    )
-
-
-def make_patch(sources: Sequence[ChangedSource]) -> str | None:
-    """What the steps of a plan change, as a unified diff; None if it is nothing."""
-    lines: list[str] = []
-    for source in sources:
-        before, after = (split_lines(text or "") for text in (source.before, source.after))
-        lines += list_diff_lines(_name_in_patch(source.name), before, after)
-    return "".join(lines) or None
-
-
-# The texts before and after
-
-Texts = dict[str, tuple[str, str]]
-
-
-def _apply(steps: Sequence[PlanStep], settings: Settings, is_own: bool) -> Texts:
-    """Each file and cell before and after; empty if one of them is not what was recorded any more.
-
-    Settings are put below the imports of the first one. A step that only a person can follow is not in it.
-    """
     edits: dict[str, list[Edit]] = {}
     for edit in (edit for step in steps for edit in step.edits):
         edits.setdefault(edit.file, []).append(edit)
@@ -206,14 +183,36 @@ def _apply(steps: Sequence[PlanStep], settings: Settings, is_own: bool) -> Texts
     files = list(edits) or [step.file for step in places if step.file][:1]
     block = dict.fromkeys(files[:1], settings)
     try:
-        return {file: _change(file, edits.get(file, []), block.get(file, {}), reader, is_own) for file in files}
+        texts = [_change(file, edits.get(file, []), block.get(file, {}), reader, is_own) for file in files]
     except (CompilediagError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+        return ()
+    return tuple(
+        ChangedSource(name, tuple(_list_lines(name, before, after, steps)), before, after)
+        for name, (before, after) in zip(files, texts, strict=True)
+    )
+
+
+def make_patch(sources: Sequence[ChangedSource]) -> str | None:
+    """What the steps of a plan change, as a unified diff; None if it is nothing."""
+    lines: list[str] = []
+    for source in sources:
+        before, after = (split_lines(text or "") for text in (source.before, source.after))
+        name = source.name
+        if source.cell is None:
+            # The path from the current folder if the file is below it, for `git apply` and `patch -p1`.
+            here, path = find_working_folder(), Path(name)
+            path = path if here is None else path.absolute()
+            name = path.as_posix().lstrip("/")
+            if here is not None and path.is_relative_to(here):
+                name = path.relative_to(here).as_posix()
+        lines += list_diff_lines(name, before, after)
+    return "".join(lines) or None
 
 
 def _change(
     file: str, edits: Sequence[Edit], settings: Settings, reader: SourceReader, is_own: bool
 ) -> tuple[str, str]:
+    """The text of a file or cell before and after; an error if it is not what was recorded any more."""
     number = find_cell_number(file)
     if number is None:
         before = reader.read(file)
@@ -247,16 +246,6 @@ def list_diff_lines(name: str, before: Sequence[str], after: Sequence[str]) -> I
     """The lines of a unified diff of a file."""
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
-
-
-def _name_in_patch(file: str) -> str:
-    """The path from the current folder if the file is below it, for `git apply` and `patch -p1`."""
-    if find_cell_number(file) is not None:
-        return file
-    here, path = find_working_folder(), Path(file)
-    if here is not None and (path := path.absolute()).is_relative_to(here):
-        return path.relative_to(here).as_posix()
-    return path.as_posix().lstrip("/")
 
 
 def _list_lines(file: str, before: str, after: str, steps: Sequence[PlanStep]) -> Iterator[DiffLine]:
@@ -306,23 +295,21 @@ def _read_patch(patch: str, is_own: bool) -> Iterator[ChangedSource]:
         head, *rest = part.splitlines() or [""]
         if not head.startswith("--- a/") or not rest:
             continue
-        name, lines = head.removeprefix("--- a/"), tuple(_read_hunks(rest[1:]))
+        name = head.removeprefix("--- a/")
+        lines: list[DiffLine] = []
+        at = 0
+        for line in rest[1:]:
+            if found := _HUNK.match(line):
+                at = int(found[1])
+            elif line[:1] in (" ", "-"):
+                lines.append(DiffLine(at, line[0], line[1:]))
+                at += 1
+            elif line[:1] == "+":
+                lines.append(DiffLine(None, "+", line[1:]))
         number = find_cell_number(name)
         typed = read_typed_cell(number) if is_own and number is not None else None
         after = None if typed is None else _apply_lines(typed, lines)
-        yield ChangedSource(name, lines, *(("\n".join(typed), after) if typed and after is not None else ()))
-
-
-def _read_hunks(lines: Iterable[str]) -> Iterator[DiffLine]:
-    number = 0
-    for line in lines:
-        if found := _HUNK.match(line):
-            number = int(found[1])
-        elif line[:1] in (" ", "-"):
-            yield DiffLine(number, line[0], line[1:])
-            number += 1
-        elif line[:1] == "+":
-            yield DiffLine(None, "+", line[1:])
+        yield ChangedSource(name, tuple(lines), *(("\n".join(typed), after) if typed and after is not None else ()))
 
 
 def _apply_lines(before: Sequence[str], lines: Sequence[DiffLine]) -> str | None:
@@ -345,6 +332,7 @@ def _apply_lines(before: Sequence[str], lines: Sequence[DiffLine]) -> str | None
 
 #: A cost is the headline from this share of the compile time on.
 _WORTH_NAMING = 0.1
+_VERBS = {"insert_before": "before", "replace": "instead of"}
 
 
 @dataclass(frozen=True)
@@ -389,37 +377,28 @@ class Plan:
     @property
     def headline(self) -> str:
         """What the plan saves, in one line: measured, if it was tried; or its largest cost, if that is more."""
-        if (measured := self._describe_measured()) is not None:
-            return measured
-        cost = self.leading_cost
-        if cost is not None:
+        found, cost = self.measured, self.leading_cost
+        if found is not None:
+            lines = found.get("lines")
+            changes = format_amount(lines, "changed line") if lines else format_amount(len(self.steps), "change")
+            total = found["recompiles_before"]
+            removed = max(0, total - found["recompiles_after"])
+            seconds, left = (found.get(f"compile_seconds_{when}") or 0.0 for when in ("before", "after"))
+            saved = max(0.0, seconds - left) if left and found.get("backend") is None else 0.0
+        elif cost is not None:
             return cost.headline
-        if not self.recompiles:
+        elif not self.recompiles:
             return "Nothing recompiled" if self.is_collected else "Recompiles were not collected"
-        if not self.steps:
+        elif not self.steps:
             return f"No change removes any of {format_amount(self.recompiles, 'recompile')}"
-        changes = format_amount(len(self.steps), "change")
-        verbs = ("removes", "saves") if len(self.steps) == 1 else ("remove", "save")
-        removed = f"{verbs[0]} {self.recompiles_saved} of {format_amount(self.recompiles, 'recompile')}"
-        if not self.seconds_saved:
-            return f"{changes} {removed}"
-        seconds = f"{format_seconds(self.seconds_saved)} of {format_seconds(self.seconds)} compile time"
-        return f"{changes} {removed} and {verbs[1]} {seconds}"
-
-    def _describe_measured(self) -> str | None:
-        """What runs have shown, in one line; None if none has."""
-        found = self.measured
-        if found is None:
-            return None
-        lines = found.get("lines")
-        changes = format_amount(lines, "changed line") if lines else format_amount(len(self.steps), "change")
+        else:
+            changes = format_amount(len(self.steps), "change")
+            total, removed, seconds, saved = self.recompiles, self.recompiles_saved, self.seconds, self.seconds_saved
         s = "s" if changes.startswith("1 ") else ""
-        before, after = found["recompiles_before"], found["recompiles_after"]
-        text = f"{changes} remove{s} {max(0, before - after)} of {format_amount(before, 'recompile')}"
-        first, last = (found.get(f"compile_seconds_{when}") or 0.0 for when in ("before", "after"))
-        if found.get("backend") is not None or not last or first <= last:
+        text = f"{changes} remove{s} {removed} of {format_amount(total, 'recompile')}"
+        if not saved:
             return text
-        return f"{text} and save{s} {format_seconds(first - last)} of {format_seconds(first)} compile time"
+        return f"{text} and save{s} {format_seconds(saved)} of {format_seconds(seconds)} compile time"
 
     @property
     def measured(self) -> Mapping[str, Any] | None:
@@ -472,7 +451,15 @@ class Plan:
 
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
-        blocks = [block for step in self.steps if (block := _format_step_code(step))]
+        blocks = []
+        for step in self.steps:
+            for edit in step.edits:
+                where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
+                what = f"{_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
+                blocks.append(f"# {format_place(edit.file, edit.line)}, {what}:\n{edit.new}")
+            if not step.can_be_applied:
+                advice = f"{step.place or 'In your code'}: {step.change}"
+                blocks.append(textwrap.fill(advice, WIDTH, initial_indent="# ", subsequent_indent="# "))
         if self.settings:
             blocks.append(f"# Once, before the first compiled call:\n{format_settings(self.settings)}")
         return escape_lines("\n".join(blocks))
@@ -568,44 +555,19 @@ def _describe_step(step: PlanStep) -> list[Block]:
     code = format_line(step.code or "", 80)
     where = Para(Place(step.place), ": " if step.place and code else "", Code(code))
     change = CodeBlock(step.change) if step.can_be_applied else step.change
-    return [_describe_cause_of(step), where if step.place or code else "place not known", change, step.saving]
-
-
-def _describe_cause_of(step: PlanStep) -> str:
-    """ "`ids` comes in 3 shapes: (4, 16), (6, 16), (6, 24)." """
+    # "`ids` comes in 3 shapes: (4, 16), (6, 16), (6, 24)."
     shown = [format_line(value, 40) for value in step.title_values[:SHOWN_VALUES]]
     more = ", ..." if len(step.title_values) > len(shown) else ""
     values = f"{', '.join(shown)}{more}" or (step.what if step.what != step.title else "")
-    title = f"{step.title}: {values}" if step.title and values else step.title or step.what
-    return f"{title} ({step.origin})." if step.origin and step.origin not in title else f"{title}."
+    cause = f"{step.title}: {values}" if step.title and values else step.title or step.what
+    origin = f" ({step.origin})" if step.origin and step.origin not in cause else ""
+    return [f"{cause}{origin}.", where if step.place or code else "place not known", change, step.saving]
 
 
 def _describe_cause(cause: UnresolvedCause) -> Para:
     reason = f" ({format_times(len(cause.evidence))}): {cause.reason}" if cause.reason else ""
     what = f"{cause.what}{reason}"
     return Para(Place(cause.place), ": ", what) if cause.place else Para(what)
-
-
-# The block to paste
-
-_VERBS = {"insert_before": "before", "replace": "instead of"}
-
-
-def _describe_edit(edit: Edit) -> str:
-    """``train.py:7, instead of `k` in `step(x, k)` ``"""
-    where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
-    return f"{format_place(edit.file, edit.line)}, {_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
-
-
-def _format_step_code(step: PlanStep) -> str:
-    """The edits of a step; its advice as a comment if no program can apply it; "" if it is only settings."""
-    if step.edits:
-        return "\n".join(f"# {_describe_edit(edit)}:\n{edit.new}" for edit in step.edits)
-    if step.settings:
-        return ""
-    return textwrap.fill(
-        f"{step.place or 'In your code'}: {step.change}", WIDTH, initial_indent="# ", subsequent_indent="# "
-    )
 
 
 # What trying a plan showed

@@ -128,7 +128,12 @@ def find_spec_evidence(evidence: Evidence) -> list[SpecEvidence]:
     or if other functions are compiled inside of it, such as the code after a graph break: their inputs become static.
     """
     rows = [row for row in evidence.rows(Compile) if row.function and row.stack and row.trigger != "lazy_backward"]
-    inside = {row.stack: _list_inside([*evidence.stacks.walk(row.stack)]) for row in rows}
+    inside: dict[str | None, list[StackFrame]] = {}
+    for stack in dict.fromkeys(row.stack for row in rows):
+        frames = [*evidence.stacks.walk(stack)][::-1]
+        compiled = find_compiled_call(frames)
+        # What runs in the outermost compiled call.
+        inside[stack] = [] if compiled is None else frames[compiled + 1 :]
     functions = {stack: [row for row in path if not is_torch_file(row.file or "")] for stack, path in inside.items()}
     around = {(path[0].file, path[0].function) for path in functions.values() if len(path) > 1}
     found = []
@@ -138,13 +143,6 @@ def find_spec_evidence(evidence: Evidence) -> list[SpecEvidence]:
         if is_alone and (path[-1].file, path[-1].function) not in around:
             found.append(_find_varying(evidence, place, own, path))
     return [one for one in found if one is not None]
-
-
-def _list_inside(stack: list[StackFrame]) -> list[StackFrame]:
-    """The frames of a stack, given innermost first, inside of the outermost compiled call; none if it has none."""
-    path = stack[::-1]
-    compiled = find_compiled_call(path)
-    return [] if compiled is None else path[compiled + 1 :]
 
 
 def _find_varying(
@@ -157,7 +155,12 @@ def _find_varying(
     if any(row.action == "created" for row in shapes[0]):
         return None  # Sizes are dynamic from the start: by marks, or by dynamic=True, which excludes a spec.
     try:
-        failed, dynamic = set(_list_failed(failures)), set[Slot]()
+        failed, dynamic = set[Slot](), set[Slot]()
+        # The sizes and integers of arguments that guards compared with another value.
+        for row in failures:
+            if row.guard_kind == "tensor_size" or (row.guard_kind == "value" and read_integers(row) is not None):
+                name = find_torch_source(row.guard_source or "", row.guard)
+                failed.add(_make_slot(name, Path.of(row.guard_source or "").dim))
         ties: list[tuple[Slot, Slot]] = []
         for own in shapes:
             symbols = _list_symbols(own)
@@ -171,14 +174,6 @@ def _find_varying(
     functions = [row.function for row in path]
     is_in_place = _IN_PLACE in functions and _CALLED not in functions
     return SpecEvidence(place, path[-1], _join(slots, ties), ranks, is_in_place) if slots else None
-
-
-def _list_failed(failures: Iterable[GuardFailure]) -> Iterator[Slot]:
-    """The sizes and integers of arguments that guards compared with another value."""
-    for row in failures:
-        if row.guard_kind == "tensor_size" or (row.guard_kind == "value" and read_integers(row) is not None):
-            name = find_torch_source(row.guard_source or "", row.guard)
-            yield _make_slot(name, Path.of(row.guard_source or "").dim)
 
 
 def _make_slot(name: str | None, dim: int | None) -> Slot:
@@ -272,7 +267,10 @@ def write_spec(evidence: SpecEvidence, own: OwnCode) -> CodeChange | None:
     try:
         names = _name_variables(evidence)
         shared = [f"{names[group[0]]} = {_write_variable(group, names)}" for group in evidence.groups if len(group) > 1]
-        items = _write_parameters(evidence, names)
+        root = _Node()
+        for slot, text in _write_leaves(evidence, names).items():
+            _add(root, _read(slot), text)
+        items = [_write_parameter(name, node, evidence.frame.parameters) for name, node in root.parts.items()]
     except CannotSpecify:
         return None
     frame = evidence.frame
@@ -282,8 +280,9 @@ def write_spec(evidence: SpecEvidence, own: OwnCode) -> CodeChange | None:
     if decorator is not None:
         return _edit_decorator(*decorator, Edit(file, line, "replace", code, "", code=code), shared, items)
     if is_own and code.startswith(("def ", "async def ")) and not evidence.is_in_place and frame.function != "__call__":
-        place = Edit(file, line, "insert_before", code, "", code=code)
-        return _insert(place, shared, _write_call("@dynamic_spec(", items))
+        new = "\n".join([*shared, _write_call("@dynamic_spec(", items)])
+        edit = Edit(file, line, "insert_before", code, new, imports=_write_import(new), code=code)
+        return CodeChange(edits=(edit,)) if is_known_code(new) else None
     name = frame.function or ""
     function = "module" if name == "forward" else name if _NAME.fullmatch(name) else "function"
     called = "module.compile(" if evidence.is_in_place else f"torch.compile({function}, "
@@ -321,11 +320,6 @@ def _edit_decorator(
     return CodeChange(edits=(*edits, replace(place, old=text, new=new, imports=imports)))
 
 
-def _insert(place: Edit, shared: Sequence[str], decorator: str) -> CodeChange | None:
-    new = "\n".join([*shared, decorator])
-    return CodeChange(edits=(replace(place, new=new, imports=_write_import(new)),)) if is_known_code(new) else None
-
-
 def _write_import(code: str) -> str:
     used = [name for name in SPEC_NAMES if re.search(rf"\b{name}\b", code)]
     return f"from {SPEC_MODULE} import {', '.join(used)}"
@@ -360,25 +354,8 @@ def _write_variable(group: Sequence[Slot], names: Mapping[Slot, str]) -> str:
 # Arguments
 
 
-def _write_parameters(evidence: SpecEvidence, names: Mapping[Slot, str]) -> list[str]:
-    """The entries of the specification, one for each parameter: `"x": TensorSpec([ShapeVar("x_0"), STATIC])`."""
-    root = _Node()
-    for slot, text in _write_leaves(evidence, names).items():
-        _add(root, [("key", _read(slot).root), *_list_steps(_read(slot))], text)
-    return [_write_parameter(name, node, evidence.frame.parameters) for name, node in root.parts.items()]
-
-
 def _read(slot: Slot) -> Path:
     return parse_path(slot.name) or Path(slot.name)
-
-
-def _list_steps(path: Path) -> list[tuple[str, str]]:
-    """The steps from an argument to a value: the kind of the specification of each, and its name there."""
-    steps = path.steps
-    if len(steps) > 1 and steps[-2] in _OF_MODULES:
-        steps = (*steps[:-2], Step("attr", steps[-1].value))
-    kinds = ["attribute" if step.kind == "attr" else "item" if type(step.value) is int else "key" for step in steps]
-    return [(kind, str(step.value)) for kind, step in zip(kinds, steps, strict=True)]
 
 
 def _write_leaves(evidence: SpecEvidence, names: Mapping[Slot, str]) -> dict[Slot, str]:
@@ -398,8 +375,14 @@ def _write_leaves(evidence: SpecEvidence, names: Mapping[Slot, str]) -> dict[Slo
     return leaves
 
 
-def _add(node: _Node, steps: Sequence[tuple[str, str]], text: str) -> None:
-    for kind, part in steps:
+def _add(node: _Node, path: Path, text: str) -> None:
+    """Add the specification of a tensor or number to the parameter that it is in, as a part of that."""
+    steps = path.steps
+    if len(steps) > 1 and steps[-2] in _OF_MODULES:
+        steps = (*steps[:-2], Step("attr", steps[-1].value))
+    kinds = ["attribute" if step.kind == "attr" else "item" if type(step.value) is int else "key" for step in steps]
+    parts = [path.root, *(str(step.value) for step in steps)]
+    for kind, part in zip(["key", *kinds], parts, strict=True):
         if node.text or node.kind not in ("", kind):
             raise CannotSpecify(part)
         node.kind = kind
