@@ -75,9 +75,15 @@ def choose_file(path: str | os.PathLike[str] | None, taken: Taken) -> TargetFile
         if path is None:
             taken.temporary.append(name_temporary())
             make_temporary(taken.temporary[0])
-        file = taken.temporary[0] if path is None else _find_file(path)
-        if path is not None and is_recorded_by_another(file):
-            return TargetFile(file, is_joined=True)
+            file = taken.temporary[0]
+        else:
+            named = _file_in_folder(path) or make_absolute(path)
+            if not named.parent.is_dir():
+                raise CompilediagError(f"{named} can't be written: there is no folder {named.parent}")
+            check_replaceable(named, SESSION_FILE)
+            file = named
+            if is_recorded_by_another(file):
+                return TargetFile(file, is_joined=True)
         remove(file)
         return TargetFile(file)
     except OSError as error:
@@ -85,15 +91,6 @@ def choose_file(path: str | os.PathLike[str] | None, taken: Taken) -> TargetFile
         if path is not None and error.errno in OF_THE_PATH:
             raise CompilediagError(f"{path} can't be written: {error.strerror}") from None
         return TargetFile(file, problem=error.strerror or str(error))
-
-
-def _find_file(path: str | os.PathLike[str]) -> Path:
-    """The file that a path names. OSError if it can't be looked up."""
-    file = _file_in_folder(path) or make_absolute(path)
-    if not file.parent.is_dir():
-        raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
-    check_replaceable(file, SESSION_FILE)
-    return file
 
 
 def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
@@ -336,26 +333,18 @@ class _Ending:
 
     def run(self) -> ActiveRecording | None:
         with _lock:
-            if self._recording is None and not self._choose():
-                _close_ended()
-                return None
+            if self._recording is None and _current is not None and _current.levels:
+                if self._level is None:
+                    self._level = _current.levels[-1]
+                if self._level in _current.levels:
+                    self._recording = _current
             recording = self._recording
-            assert recording is not None
-            recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
+            if recording is not None:
+                recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
             _close_ended()
-        if not recording.levels:
+        if recording is not None and not recording.levels:
             recording.announce_end()
         return recording
-
-    def _choose(self) -> bool:
-        """Choose what ends; False if there is nothing to end."""
-        if _current is None or not _current.levels:
-            return False
-        if self._level is None:
-            self._level = _current.levels[-1]
-        if self._level in _current.levels:
-            self._recording = _current
-        return self._recording is not None
 
 
 def _close_ended() -> None:
@@ -517,7 +506,7 @@ def _after_fork_in_child() -> None:
         _current.after_fork_in_child()
 
 
-def _register() -> None:
+if not globals().get("_is_registered", False):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
     if "zmq" in sys.modules:
         # In a kernel. Exit functions run in reverse order, and that of pyzmq has to run after `end_all`, which sends
@@ -525,8 +514,4 @@ def _register() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module("zmq.utils.garbage")
     atexit.register(end_all)
-
-
-if not globals().get("_is_registered", False):
-    _register()
 _is_registered = True

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -139,14 +139,18 @@ class Source:
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         """Hooks for modules that torch may import later: module -> a function that gives them once it is imported."""
-        modules = dict.fromkeys(each.point.module for each in self.list_hooks() if each.late)
-        return {module: functools.partial(self._make_late_patches, module) for module in modules}
+        hooks = [each for each in self.list_hooks() if each.late]
+        return {
+            module: functools.partial(
+                self._make_patches,
+                [each for each in hooks if each.point.module == module],
+                [name for name in self.late_needs if name.module == module],
+            )
+            for module in dict.fromkeys(each.point.module for each in hooks)
+        }
 
-    def _make_late_patches(self, module: str) -> list[Patch]:
-        require(name for name in self.late_needs if name.module == module)
-        return self._make_patches([each for each in self.list_hooks() if each.late and each.point.module == module])
-
-    def _make_patches(self, hooks: list[Hook]) -> list[Patch]:
+    def _make_patches(self, hooks: list[Hook], needs: Iterable[TorchName] = ()) -> list[Patch]:
+        require(needs)
         return [
             self.watch(each.point, self._bind(each.observe), self._bind(each.before))
             for each in hooks
@@ -203,11 +207,6 @@ class Source:
         self._patches = self.patches()
         for patch in self._patches:
             patch.install()
-        self._install_late()
-        self.is_open = True
-        self.open()
-
-    def _install_late(self) -> None:
         waiting: dict[str, Callable[[], None]] = {}
         for module, patches in self.late_patches().items():
             if module in sys.modules:
@@ -217,6 +216,8 @@ class Source:
         if waiting:
             self._imports = WhenImported(waiting, self.escaped.append, self.handle_escaped)
             self._imports.install()
+        self.is_open = True
+        self.open()
 
     def _install_patches(self, patches: Callable[[], list[Patch]]) -> None:
         for patch in patches():
@@ -246,16 +247,13 @@ class Source:
             finders = [] if self._imports is None else [self._imports.remove]
             own_errors.run_each((*finders, *(patch.remove for patch in reversed(self._patches))))
         finally:
-            self._close_open()
-
-    def _close_open(self) -> None:
-        try:
-            if self.is_open:
-                self.close()
-            self.is_open = False
-        except Exception as error:
-            pass_on(error)
-            self.count_error(error)
+            try:
+                if self.is_open:
+                    self.close()
+                self.is_open = False
+            except Exception as error:
+                pass_on(error)
+                self.count_error(error)
 
     def note_time(self, args: Args, kwargs: Kwargs) -> int:
         """The time at which a call begins, for a hook's `before`."""
@@ -402,8 +400,5 @@ class CacheSource(Source):
         row: dict[str, Any] = {"time_ns": clock.now_ns(), "cache": cache, "tier": tier}
         row |= {"action": action, "outcome": outcome}
         row |= self.context.current_columns() if owner is None else owner
-        self.emit(_make_row, row | columns | error_columns(error, MAX_REASON))
-
-
-def _make_row(row: dict[str, Any]) -> CacheLookup:
-    return CacheLookup(**row)
+        row |= columns | error_columns(error, MAX_REASON)
+        self.emit(lambda: CacheLookup(**row))
