@@ -9,6 +9,7 @@ the rows wait for that.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -149,18 +150,6 @@ class TuningThread:
         self.results: tuple[Any, ...] = ()
 
 
-def copy_facts(run: SelectorRun) -> tuple[Any, ...]:
-    """The arguments of `make_rows`: what a run's rows need, without its live objects, which hold a whole graph."""
-    seconds = _compile_seconds(run.futures or {})
-    choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
-    at = {id(choice): n for n, choice in enumerate(run.choices)}
-    rounds = [
-        (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
-        for r in _list_rounds(run)
-    ]
-    return run.make_common(), run.key, choices, rounds
-
-
 def _list_rounds(run: SelectorRun) -> list[TimingRound]:
     """The rounds of a run. One that a cache answered has the answer as a round, one that was aborted has the error."""
     if run.answered:
@@ -170,12 +159,6 @@ def _list_rounds(run: SelectorRun) -> list[TimingRound]:
         left = [choice for choice in run.choices if not choice.failed]
         return [TimingRound("benchmark", left, run.began_ns, reason=run.error)]
     return run.rounds
-
-
-def _compile_seconds(futures: Mapping[Any, Any]) -> dict[int, float]:
-    """id of a choice -> seconds of its own compile, if it succeeded. Futures give (kernel, microseconds)."""
-    over = [(future, choice) for future, choice in futures.items() if future.done() and not choice.failed]
-    return {id(choice): future.result()[1] / 1e6 for future, choice in over if future.exception() is None}
 
 
 def _copy_choice(run: SelectorRun, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...]:
@@ -202,7 +185,18 @@ def make_rows(
     tuning: AutotuneChoice, key: str | None, copies: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
 ) -> Made:
     """The rows of a run: choices that did not compile, then each round. Runs in the writer's thread."""
-    choices = [_complete_choice(tuning, *copy) for copy in copies]
+    choices: list[TimedChoice] = []
+    by: ProcessTiming | None
+    for choice, description, others, reason, by in copies:
+        choice.parameters = {**parse_parameters(description), **others}
+        why = (by.describe_failure() if by else None) or reason
+        choice.fail_reason = None if why is None else extract_reason(why)
+        choice.in_subprocess = by is not None
+        if by is not None and by.process is not None:
+            choice.tuner_pid = by.process.pid
+        if by is not None and by.device is not None:
+            choice.device = f"{(tuning.device or 'cuda').split(':')[0]}:{by.device}"
+        choices.append(choice)
     timed = [choice for choice in choices if choice.stage == "precompile"]
     for stage, began_ns, seconds, reason, times in rounds:
         common = {"stage": stage, "time_ns": began_ns, "benchmark_s": seconds}
@@ -213,28 +207,13 @@ def make_rows(
     return make_choices(dataclasses.replace(tuning, inputs=parse_inputs(key)), timed)
 
 
-def _complete_choice(
-    tuning: AutotuneChoice,
-    timed: TimedChoice,
-    description: str,
-    others: dict[str, str],
-    reason: str | None,
-    by: ProcessTiming | None,
-) -> TimedChoice:
-    timed.parameters = {**parse_parameters(description), **others}
-    why = (by.describe_failure() if by else None) or reason
-    timed.fail_reason = None if why is None else extract_reason(why)
-    timed.in_subprocess = by is not None
-    if by is not None and by.process is not None:
-        timed.tuner_pid = by.process.pid
-    if by is not None and by.device is not None:
-        timed.device = f"{(tuning.device or 'cuda').split(':')[0]}:{by.device}"
-    return timed
-
-
 class SelectAlgorithm(CacheSource):
     name = TUNER
     late_needs = (torch_api.WORKERS,)
+    checks = (
+        functools.partial(require_modules, torch_api.SELECT, torch_api.PROCESS, torch_api.IR),
+        functools.partial(require_modules, torch_api.SCHEDULER, torch_api.CODECACHE),
+    )
     _thread = PerThread(TuningThread)
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -244,11 +223,6 @@ class SelectAlgorithm(CacheSource):
         #: Tunings whose times another thread waits for, and what processes reported of choices, by id.
         self._pipelined: list[SelectorRun] = []
         self._measured: dict[int, ProcessTiming] = {}
-
-    @classmethod
-    def probe(cls) -> None:
-        modules = (torch_api.SELECT, torch_api.PROCESS, torch_api.IR, torch_api.SCHEDULER, torch_api.CODECACHE)
-        require_modules(*modules)
 
     def close(self) -> None:
         self._emit_open(lambda thread, run: True)
@@ -454,7 +428,17 @@ class SelectAlgorithm(CacheSource):
         return SelectorRun(name, None if device is None else str(device), key, list(choices), owner)
 
     def _emit_run(self, run: SelectorRun) -> None:
-        self.emit(make_rows, *copy_facts(run))
+        """Hand over what a run's rows need, without its live objects, which hold a whole graph."""
+        over = [(future, c) for future, c in (run.futures or {}).items() if future.done() and not c.failed]
+        # The seconds of each choice's own compile, if it succeeded. Futures give (kernel, microseconds).
+        seconds = {id(c): future.result()[1] / 1e6 for future, c in over if future.exception() is None}
+        choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
+        at = {id(choice): n for n, choice in enumerate(run.choices)}
+        rounds = [
+            (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
+            for r in _list_rounds(run)
+        ]
+        self.emit(make_rows, run.make_common(), run.key, choices, rounds)
 
 
 def _error_text(error: BaseException) -> str:

@@ -116,9 +116,9 @@ declare_parameters(
 )
 
 
-def fused_choice(depth: int = 10) -> Any:
+def fused_choice() -> Any:
     """The choice whose fusion is timed, from the scheduler's frame a few frames up; None if it is no choice's."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(10):
         if is_frame_of(frame, SCHEDULER, "benchmark_when_ready", "speedup_by_fusion"):
             return frame.f_locals.get("choice")
     return None

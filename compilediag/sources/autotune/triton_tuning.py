@@ -9,6 +9,7 @@ are alive: configurations, arguments and times.
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -49,11 +50,6 @@ def describe_inputs(arguments: Iterable[Any]) -> list[str]:
     """The tensors among the arguments of a kernel."""
     tensors = [a for a in arguments if hasattr(a, "stride") and hasattr(a, "dtype") and hasattr(a, "shape")]
     return [format_input(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
-
-
-def find_device(arguments: Iterable[Any]) -> str | None:
-    """The device of the first tensor among the arguments."""
-    return next((str(a.device) for a in arguments if hasattr(a, "stride") and hasattr(a, "device")), None)
 
 
 def make_choice(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
@@ -100,16 +96,12 @@ class KernelThread:
 
 class TritonHeuristics(CacheSource):
     name = "triton_heuristics"
+    checks = (require_triton, functools.partial(require_modules, torch_api.HEURISTICS, REMOTE_CACHE))
     _thread = PerThread(KernelThread)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._kernels: weakref.WeakKeyDictionary[Any, KnownKernel] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def probe(cls) -> None:
-        require_triton()
-        require_modules(torch_api.HEURISTICS, REMOTE_CACHE)
 
     # Compiling the configurations.
 
@@ -305,7 +297,8 @@ class TritonAutotune(CacheSource):
         tuner, self._thread.launch = args[0], None
         if error is None:
             values = [*(tuner.nargs or {}).values(), *(args[1] if len(args) > 1 else {}).values()]
-            self._thread.launch = TunedLaunch(tuner, len(result), describe_inputs(values), find_device(values))
+            device = next((str(a.device) for a in values if hasattr(a, "stride") and hasattr(a, "device")), None)
+            self._thread.launch = TunedLaunch(tuner, len(result), describe_inputs(values), device)
 
     def _before_timing(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.error = None

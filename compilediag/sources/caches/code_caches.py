@@ -237,9 +237,11 @@ class CodeCaches(CacheSource):
             return
         lock, builders = call_argument(args, kwargs, 0, "lock_path"), call_argument(args, kwargs, 1, "cpp_builders")
         start, exists = began
+        # In a thread of torch's pool no compile of its own runs.
+        is_worker = threading.current_thread().name.startswith("ThreadPool") and current_compile_id() is None
         build = Build(
             start,
-            "thread" if _is_worker_thread() else "process",
+            "thread" if is_worker else "process",
             None if exists else (clock.now_ns() - start) / 1e9,
             None if error is None else describe_error(error)[:MAX_REASON],
         )
@@ -366,8 +368,3 @@ def _make_look_up(
         taken_s=None if found or error is not None else (clock.now_ns() - start) / 1e9,
         **error_columns(error, MAX_REASON),
     )
-
-
-def _is_worker_thread() -> bool:
-    """True in a thread of torch's pool, in which no compile of its own runs."""
-    return threading.current_thread().name.startswith("ThreadPool") and current_compile_id() is None

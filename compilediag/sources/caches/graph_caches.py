@@ -12,11 +12,10 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ...decode.cache_keys import CacheKey
 from ...decode.records.cache_records import (
     NOT_LISTED,
     NOT_PICKLED,
@@ -152,15 +151,14 @@ class GuardedCache(CacheSource):
         _, content, info = result
         look.bytes = None if content is None else len(content)
         if info["cache_status_detailed"] == "guard_miss":
-            look.guard = self._describe_failing(info["cache_status_guard_expr"], evaluate, hints)
+            expression = info["cache_status_guard_expr"]
+            if len(self.context.cache_records) > 1:
+                look.guard = f"{expression}: {NOT_THE_SAME}"
+            else:
+                values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
+                look.guard = describe_failing_guards(expression, lambda text: bool(evaluate(text, hints)), values)
         elif content is None and local and not look.troubles and torch_api.has_files(self._owner, key):
             look.troubles["local"] = Trouble(None, "torch logged why")
-
-    def _describe_failing(self, expression: str, evaluate: Any, hints: Any) -> str:
-        if len(self.context.cache_records) > 1:
-            return f"{expression}: {NOT_THE_SAME}"
-        values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
-        return describe_failing_guards(expression, lambda guard: bool(evaluate(guard, hints)), values)
 
     def _result_counted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch counts which tier had the entry."""
@@ -180,10 +178,9 @@ class GuardedCache(CacheSource):
 
     def _read_log(self, record: logging.LogRecord) -> None:
         """Only the log has the error of an entry that could not be loaded or pickled."""
-        if record.exc_info and record.exc_info[1] is not None:
-            self._error_logged(str(record.msg), record.exc_info[1])
-
-    def _error_logged(self, message: str, error: BaseException) -> None:
+        message, error = str(record.msg), record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return
         look, store = self._top(LookUp), self._top(CacheStore)
         if look is not None and "unable to load" in message:
             # Before torch 2.15 only the remote tier's message begins with the cache's name.
@@ -207,13 +204,10 @@ class GuardedCache(CacheSource):
             return rows
         at = next((at for at, row in enumerate(rows) if row.outcome == "hit"), 0)
         rows[at], key = self._history.compare(rows[at], look.components or ())
-        return [*rows, *([] if key is None else self._make_artifacts(rows[at], key))]
-
-    def _make_artifacts(self, row: CacheLookup, key: CacheKey) -> Iterator[tuple[Artifact, str]]:
-        """The parts of a key, for a later comparison with those of another session."""
-        for name, text in self._history.texts.write(key):
-            artifact = Artifact(time_ns=row.time_ns, compile_id=row.compile_id, compile_key=row.compile_key, name=name)
-            yield artifact, text
+        # The parts of the key, for a later comparison with those of another session.
+        parts = () if key is None else self._history.texts.write(key)
+        of_row = {name: getattr(rows[at], name) for name in ("time_ns", "compile_id", "compile_key")}
+        return [*rows, *((Artifact(**of_row, name=name), text) for name, text in parts)]
 
     def _emit_store(self, store: CacheStore) -> None:
         """The source of remote caches has the row of a failed put; here are the stores that failed before it."""
@@ -290,16 +284,13 @@ class FxGraphCache(GuardedCache):
             look.outcome, look.entry = "hit", {"kernels": columns["kernels"], "saved_s": columns["taken_s"]}
             look.entry["counted_again"] = torch_api.repeated_counts(result[0])
         else:
-            self._explain_miss(look, result[1])
-        self._emit_look_up(look)
-
-    def _explain_miss(self, look: LookUp, info: dict[str, Any]) -> None:
-        if info.get("cache_status_detailed") == "guard_miss":
-            look.outcome = "guard_miss"
-            if look.found:
+            is_guard_miss = result[1].get("cache_status_detailed") == "guard_miss"
+            look.outcome = "guard_miss" if is_guard_miss else look.outcome
+            if look.found and is_guard_miss:
                 look.reason = "the entry was compiled with other external libraries of the device"
-        elif look.found:
-            look.reason = "the generated code of the entry could not be written"
+            elif look.found:
+                look.reason = "the generated code of the entry could not be written"
+        self._emit_look_up(look)
 
     # Stores
 
@@ -351,7 +342,9 @@ class FxGraphCache(GuardedCache):
             self.emit_lookup(None, "local", "load", "failed", error)
         else:
             artifacts = torch_api.list_artifacts(call_argument(args, kwargs, 0, "artifacts"))
-            self.emit(_make_loaded_rows, clock.now_ns(), self.context.current_columns(), artifacts)
+            common: dict[str, Any] = {"time_ns": clock.now_ns(), "tier": "local", "action": "load"}
+            common |= {"outcome": "loaded", **self.context.current_columns()}
+            self.emit(lambda: [CacheLookup(cache=c, key=key, bytes=size, **common) for c, key, size in artifacts])
 
     # What is only announced
 
@@ -364,11 +357,6 @@ class FxGraphCache(GuardedCache):
             if lookup is not None:
                 reason, frame = torch_api.why_disabled(), self.context.frames.get(key or "", {})
                 self.emit(lambda: dataclasses.replace(lookup, reason=reason, **frame_columns(frame)))
-
-
-def _make_loaded_rows(time_ns: int, owner: Mapping[str, Any], artifacts: list[tuple[str, str, int]]) -> Made:
-    common: dict[str, Any] = {"time_ns": time_ns, "tier": "local", "action": "load", "outcome": "loaded", **owner}
-    return [CacheLookup(cache=cache, key=key, bytes=size, **common) for cache, key, size in artifacts]
 
 
 #: End of the reason where torch does not go on without the cache.

@@ -133,16 +133,13 @@ class CallCounter:
             return
         self._is_counting = False  # Other threads add no code from here on.
         if monitoring.get_tool(tool) == TOOL:
-            self._free(monitoring, tool)
+            for tally in list(self.tallies.values()):
+                monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
+            for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
+                monitoring.register_callback(tool, event, None)
+            monitoring.free_tool_id(tool)
         self._tool = None
         self._open.clear()
-
-    def _free(self, monitoring: Any, tool: int) -> None:
-        for tally in list(self.tallies.values()):
-            monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
-        for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
-            monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
 
     def count(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]) -> None:
         """Count the calls of `code` from now on; `known` are further columns of its rows."""
@@ -217,6 +214,7 @@ DEPTH = 40
 class CompiledCalls(CountingSource):
     name = "calls"
     needs = torch_api.FOR_CALLS
+    checks = (require_monitoring,)
     on_request = True
     #: Whether the last conversion of the thread gave an entry.
     _gave_entry = PerThread(lambda: True)
@@ -225,11 +223,6 @@ class CompiledCalls(CountingSource):
         super().__init__(recorder, detail)
         self._counter = CallCounter()
         self._began = time.monotonic()
-
-    @classmethod
-    def probe(cls) -> None:
-        require_monitoring()
-        super().probe()
 
     def open(self) -> None:
         """Start, with what was compiled before."""
@@ -293,15 +286,14 @@ class CompiledCalls(CountingSource):
 
     # What was counted
 
-    def hand_over(self) -> None:
+    def take_counts(self) -> list[tuple[Any, ...]]:
         self.interval_s = max(1.0, (time.monotonic() - self._began) / SHARE)
         self.overhead_ns += self._counter.own_ns
         self._counter.own_ns = 0
         rows = [row for tally in list(self._counter.tallies.values()) if (row := tally.take()) is not None]
-        if rows:
-            self.emit(lambda: [Calls(**row) for row in rows])
         while self._counter.errors and self.errors < MAX_ERRORS:
             self.note_error(self._counter.errors.pop())
+        return [(lambda: [Calls(**row) for row in rows],)] if rows else []
 
     def reset_after_fork(self) -> None:
         for tally in self._counter.tallies.values():

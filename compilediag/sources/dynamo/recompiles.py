@@ -97,7 +97,8 @@ class Recompiles(Source):
             self._indexes[name] = failed.code, index
         every = range(len(failed.entries))
         ages, reasons = list(map(failed.read_age, every)), list(map(failed.find_reason, every))
-        return index.find_closest(failed.entries, ages, reasons, failed.read_scope())
+        alive = next(entry for entry in failed.entries if not torch_api.is_dead(entry))
+        return index.find_closest(failed.entries, ages, reasons, GuardScope(alive.guard_manager, failed.f_locals))
 
     def _check_entry(
         self, failed: FailedCall, at: int, closest: FailedEntry | None = None, form: ReasonForm | None = None
@@ -147,11 +148,6 @@ class FailedCall:
         if at < len(reasons) and reasons[at].startswith(start):
             return reasons[at]
         return next((reason for reason in reasons if reason.startswith(start)), "")
-
-    def read_scope(self) -> GuardScope:
-        """Where the values of the guards are read."""
-        alive = next(entry for entry in self.entries if not torch_api.is_dead(entry))
-        return GuardScope(alive.guard_manager, self.f_locals)
 
 
 def _make_rows(

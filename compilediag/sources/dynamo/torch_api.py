@@ -180,12 +180,12 @@ def current_compile_id() -> Any:
     return None if context is None else context.compile_id
 
 
-def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
+def compiling_code() -> tuple[types.CodeType, Any] | None:
     """The code object that Dynamo compiles in this thread and its backend, from the frame of `_compile`.
 
     The start of a compile is announced without the function's name; a few frames up it is a local variable.
     """
-    for frame in caller_frames(depth):
+    for frame in caller_frames(12):
         if compiles_frame(frame):
             local = frame.f_locals
             code = local.get("code")
@@ -193,9 +193,9 @@ def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
     return None
 
 
-def compiling_graph(depth: int = 12) -> Any:
+def compiling_graph() -> Any:
     """The graph that Dynamo hands to the backend in this thread, from the frame that does so; None if not found."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(12):
         if is_frame_of(frame, OUTPUT_GRAPH, "call_user_compiler"):
             return getattr(frame.f_locals.get("gm"), "graph", None)
     return None
@@ -255,9 +255,9 @@ def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def jump_text(depth: int = 12) -> str | None:
+def jump_text() -> str | None:
     """The text that torch logs for the break at a branch on data in this thread: with explanation and hints."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(12):
         if frame.f_code.co_name == "jump_graph_break":
             error = frame.f_locals.get("exc")
             return None if error is None else str(error)
@@ -334,9 +334,9 @@ def entry_number(entry: Any) -> int:
     return entry.compile_id.frame_compile_id or 0
 
 
-def interpreter_exits(depth: int = 12) -> bool:
+def interpreter_exits() -> bool:
     """True while weakref calls, at the exit of the interpreter, the finalizers of all objects that are left."""
-    return any(is_frame_of(frame, "weakref", "_exitfunc") for frame in caller_frames(depth))
+    return any(is_frame_of(frame, "weakref", "_exitfunc") for frame in caller_frames(12))
 
 
 def profile_bytes(key: str) -> int | None:
@@ -409,11 +409,11 @@ def is_refusing(depth: int = 8) -> bool:
     return any(is_frame_of(frame, EVAL_FRAMES, "fail_callback") for frame in caller_frames(depth))
 
 
-def is_about_to_compile(depth: int = 20) -> bool:
+def is_about_to_compile() -> bool:
     """True while what converts a frame looks for tensors: if there are any, it compiles next."""
-    frames = list(caller_frames(depth))
+    frames = list(caller_frames(20))
     places = [at for at, frame in enumerate(frames) if frame.f_globals.get("__name__") == CONVERT]
-    if not places or is_refusing(depth):
+    if not places or is_refusing(20):
         return False
     around = frames[places[-1] + 1 : places[-1] + 2]
     return not any(frame.f_code is DISABLING_WRAPPER.get_loaded() for frame in around)
@@ -437,9 +437,9 @@ def module_call_codes() -> tuple[types.CodeType, ...]:
     return module._wrapped_call_impl.__code__, module._call_impl.__code__
 
 
-def refused_ahead(depth: int = 8) -> types.CodeType | None:
+def refused_ahead() -> types.CodeType | None:
     """The function that was compiled ahead of time and whose guards are compared in this thread; None if none is."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(8):
         if frame.f_globals.get("__name__") == AOT_COMPILE.module:
             artifacts = getattr(frame.f_locals.get("self"), "_artifacts", None)
             return getattr(artifacts, "original_code", None)
@@ -452,10 +452,10 @@ def trace_logger() -> logging.Logger:
 
 
 def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | None:
-    """The record for which torch asks, three frames up, whether anybody listens: its name, and the functions that give
+    """The record for which torch asks, two frames up, whether anybody listens: its name, and the functions that give
     its metadata and its payload. None where something else asks.
     """
-    caller = sys._getframe(3)
+    caller = sys._getframe(2)
     if caller.f_code.co_name != WRITER:
         return None
     local = caller.f_locals

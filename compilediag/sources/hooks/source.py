@@ -334,7 +334,10 @@ class Source:
 
 
 class CountingSource(Source):
-    """A source whose hooks add up; the writer's thread asks for the sums before a batch, once they are due."""
+    """A source whose hooks add up; the writer's thread asks for the sums before a batch, once they are due.
+
+    `take_counts` gives what was counted since the last time, as the arguments of `emit`.
+    """
 
     #: Seconds between two times.
     interval_s = 1.0
@@ -350,15 +353,15 @@ class CountingSource(Source):
         now = time.monotonic()
         if final or now >= self._due:
             self._due = now + self.interval_s
-            self.hand_over()
+            for counts in self.take_counts():
+                self.emit(*counts)
 
-    def hand_over(self) -> None:
-        """Emit what was counted since the last time."""
+    def take_counts(self) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
     def reset_after_fork(self) -> None:
         """In a forked child: drop the counts so far, which the parent writes."""
-        raise NotImplementedError
+        self.take_counts()
 
 
 class Callback:
