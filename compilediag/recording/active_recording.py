@@ -220,15 +220,11 @@ class ActiveRecording:
             step()
         except Exception as error:
             pass_on(error)
-            self._note_error(error)
+            self.recorder.note_error(error)
+            own_log.warning("compilediag: the watch could not be ended completely: %r", error)
+            own_errors.report("watch", error)
             return False
         return True
-
-    def _note_error(self, error: Exception) -> None:
-        """Count an error of ours and show it. Without memory, or with a logging handler that raises, not even that."""
-        self.recorder.note_error(error)
-        own_log.warning("compilediag: the watch could not be ended completely: %r", error)
-        own_errors.report("watch", error)
 
     def _note_device(self) -> None:
         # Only at the end it is known which device the program uses.

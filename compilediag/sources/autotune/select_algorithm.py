@@ -117,10 +117,6 @@ class SelectorRun:
         """Note the choice that torch took, or that there is none."""
         self.winner, self.settled = winner, True
 
-    def fastest(self) -> Any:
-        """The choice that torch takes where nothing else decides."""
-        return min(self.times, key=self.times.__getitem__, default=None)
-
     def make_common(self) -> AutotuneChoice:
         """What its choices have in common."""
         waited = self.waited_ns
@@ -236,8 +232,9 @@ class SelectAlgorithm(CacheSource):
     def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         runs = self._thread.calls.pop() if self._thread.calls else []
         for run in runs:
-            # torch 2.13 gives (node, choice), 2.11 the node alone.
-            winner = result[1] if isinstance(result, tuple) else run.fastest()
+            # torch 2.13 gives (node, choice), 2.11 the node alone: of the fastest choice.
+            is_pair = isinstance(result, tuple)
+            winner = result[1] if is_pair else min(run.times, key=run.times.__getitem__, default=None)
             if winner is not None and not run.settled:
                 run.settle(winner)
             self._emit_run(run)

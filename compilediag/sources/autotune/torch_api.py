@@ -148,12 +148,6 @@ def is_from_worker(kwargs: Mapping[str, Any]) -> bool:
     return kwargs.get("reload_kernel") is not None and kwargs.get("static_triton_bundle_key") is not None
 
 
-def has_remote_cache(kernel: Any) -> bool:
-    """True if the tuned configuration of a kernel may come from a server."""
-    meta = kernel.inductor_meta
-    return bool(meta.get("autotune_remote_cache") or meta.get("bundled_autotune_remote_cache"))
-
-
 def why_infinite(kernel: Any, launcher: Any) -> str:
     """Why a configuration was timed as infinite: torch 2.13 keeps the reason; 2.11 does so if it spills registers."""
     kept = getattr(kernel, "benchmark_failure_reasons", {}).get(launcher)

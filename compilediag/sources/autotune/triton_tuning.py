@@ -114,7 +114,8 @@ class TritonHeuristics(CacheSource):
             return
         if info.get("autotune_cache_state") in ("hit", "miss"):
             # The worker looked it up, and does not report which tier answered.
-            tier = None if torch_api.has_remote_cache(kernel) else "local"
+            servers = ("autotune_remote_cache", "bundled_autotune_remote_cache")
+            tier = None if any(map(kernel.inductor_meta.get, servers)) else "local"
             self.emit_lookup("autotune", tier, "look_up", info["autotune_cache_state"], owner=owner)
         lost = info.get("num_configs", 0) - len(kernel.compile_results)
         if lost > 0:

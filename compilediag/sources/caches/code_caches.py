@@ -216,7 +216,9 @@ class CodeCaches(CacheSource):
     def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
         thread = self._thread
-        thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
+        # Among the last of its cache, if it is new.
+        known_last = reversed(list(args[0].cache.items())) if error is None else ()
+        thread.library = key = next((name for name, each in known_last if each is result), None)
         if key is not None and args[0].__name__ == torch_api.CPP_WRAPPER_CACHE.name:
             self.emit(self._builds.claim, WRAPPER, key, self.context.current_attempt())
         if began is None or error is not None:

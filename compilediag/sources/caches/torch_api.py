@@ -408,11 +408,6 @@ def worker_kind() -> str:
     return str(sys.modules["torch._inductor.config"].worker_start_method)
 
 
-def key_of_library(cls: Any, load: Any) -> str | None:
-    """The key under which a C++ cache has what `load_async` gave: among the last, if it is new."""
-    return next((key for key, known in reversed(list(cls.cache.items())) if known is load), None)
-
-
 def target_files(builders: Any) -> list[str]:
     """The files that C++ builders write."""
     return [builder.get_target_file_path() for builder in builders]

@@ -189,7 +189,7 @@ class CudaGraphs(Source):
     def _warmup_extended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Outside of a warm-up the call has no effect."""
         running = self._running
-        if running and torch_api.is_warming_up(args[0]):
+        if running and getattr(args[0], torch_api.WARMING_UP.name, None) is not None:
             running[-1]["extended"] = EXTENDED
 
     def _runs(self, manager: Any) -> Counter[Any]:

@@ -229,7 +229,10 @@ class CompiledCalls(CountingSource):
         for code in self._counter.hooks():
             torch_api.leave_alone(code)
         self._counter.begin(torch_api.FRAME_CALLBACK.get_loaded())
-        for code in torch_api.compiled_codes():
+        # What torch has compiled or tried to, and `torch._dynamo.reset()` would clear.
+        for reference in list(torch_api.COMPILED_CODES.find().seen):
+            if (code := reference()) is None:
+                continue
             entries = torch_api.entries_of(code)
             for entry in entries:
                 self._count(entry.code, False, entry.compile_id, code)

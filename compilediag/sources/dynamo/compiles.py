@@ -40,7 +40,7 @@ from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument, is_frame_of
 from . import torch_api
 from .stack_frames import add_call_stack, frames_outside
-from .torch_api import TracedOp, compiles_frame, get_setting, has_own_limit, is_conversion
+from .torch_api import TracedOp, compiles_frame, get_setting
 
 #: So many iterations are worth a note, if their operations are this share of the graph.
 MIN_ITERATIONS = 16
@@ -94,7 +94,10 @@ def find_unrolled_loop(ops: Sequence[TracedOp]) -> dict[str, Any] | None:
     called = [stack[depth + 1].function if len(stack) > depth + 1 else None for stack in stacks]
     [(body, times)] = Counter(called).most_common(1)
     body = body if times >= _BODY_SHARE * len(stacks) else None
-    paths = [op[1] for op, name in zip(repeated, called, strict=True) if name == body]
+    shared: list[str] = []
+    if body == _FORWARD:
+        paths = [op[1] for op, name in zip(repeated, called, strict=True) if name == body]
+        shared = [paths[0][n] for n in range(min(map(len, paths))) if len({path[n] for path in paths}) == 1]
     return {
         "file": file,
         "line": line,
@@ -104,7 +107,7 @@ def find_unrolled_loop(ops: Sequence[TracedOp]) -> dict[str, Any] | None:
         "ops": len(stacks),
         "graph_ops": len(ops),
         "body": body,
-        "module": _find_module(paths) if body == _FORWARD else None,
+        "module": shared[-1] if shared else None,
     }
 
 
@@ -124,12 +127,6 @@ def _find_loop(stacks: Sequence[Sequence[_Frame]]) -> tuple[int, int] | None:
         if around:
             return depth, max(around)
     return None
-
-
-def _find_module(paths: Sequence[tuple[str, ...]]) -> str | None:
-    """The innermost module around all of the operations."""
-    shared = [paths[0][depth] for depth in range(min(map(len, paths))) if len({path[depth] for path in paths}) == 1]
-    return shared[-1] if shared else None
 
 
 @functools.lru_cache(64)
@@ -187,14 +184,15 @@ def read_failure(fail_type: str) -> FailureColumns | None:
     The frame that compiles is called by one that raises whatever it gets (`fullgraph=True`), and that one, without
     fullgraph, by one that runs the function uncompiled after some exceptions.
     """
-    frames = [frame for frame in caller_frames(FAILURE_DEPTH) if is_conversion(frame)]
+    around = caller_frames(FAILURE_DEPTH)
+    frames = [each for each in around if compiles_frame(each) or is_frame_of(each, torch_api.CONVERT, "__call__")]
     if not frames or not compiles_frame(frames[0]):
         return None
     local = frames[0].f_locals
     is_hit = bool(local.get("exceeded"))
     limit = local.get("limit_type") if is_hit else None
-    # What `torch.compile(recompile_limit=...)` has set is an attribute of what converts the function.
-    is_argument = any(has_own_limit(frame.f_locals.get("self")) for frame in frames[1:2])
+    converters = [frame.f_locals.get("self") for frame in frames[1:2]]
+    is_argument = any(getattr(each, torch_api.OWN_LIMIT.name, None) is not None for each in converters)
     return {
         "on_failure": _find_handling(fail_type, local, frames[1:]),
         "limit": limit,
@@ -413,7 +411,7 @@ class Phases(CountingSource):
             # The graph that goes to the backend: what repeats in it is found out in the writer's thread.
             graph = torch_api.compiling_graph()
             if graph is not None and len(graph.nodes) >= MIN_NODES:
-                self.emit(_add_repeated, frame, torch_api.read_module_ops(graph), torch_api.read_traced_ops(graph))
+                self.emit(_add_repeated, frame, *torch_api.read_ops(graph))
 
     @hook(torch_api.EVENT_END)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

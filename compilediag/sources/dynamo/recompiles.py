@@ -270,17 +270,12 @@ class EntryIndex:
         self._count += 1
         self._entries[id(guards)] = weakref.ref(guards), self._count
         for text in guards.code_parts:
-            slot, required = self._known.get(text) or self._read(text)
+            if text not in self._known:
+                kind, source, required = _split_text(text)
+                self._known[text] = self._slots.setdefault((kind, source), _Slot(kind, source)), required
+            slot, required = self._known[text]
             slot.add(required, self._count)
         return self._count
-
-    def _read(self, text: str) -> tuple[_Slot, Hashable]:
-        kind, source, required = _split_text(text)
-        slot = self._slots.get((kind, source))
-        if slot is None:
-            slot = self._slots[kind, source] = _Slot(kind, source)
-        self._known[text] = slot, required
-        return slot, required
 
 
 def _split_text(text: str) -> tuple[str, str, Hashable]:

@@ -171,14 +171,9 @@ def find_called_function() -> CalledFunction | None:
     if frame is None:
         return None
     local = frame.f_locals
-    function: Any = local.get("fn")
     args, kwargs = local.get("args", ()), local.get("kwargs", {})
-    through: tuple[types.CodeType, ...] = ()
-    if torch_api.is_module_call(function):
-        forward = torch_api.plain_forward(function.__self__)
-        if forward is None:
-            return None
-        function, through = forward, torch_api.module_call_codes()
+    function: Any
+    function, through = torch_api.find_forward(local.get("fn"))
     if isinstance(function, types.MethodType):
         function, args = function.__func__, (function.__self__, *args)
     if not isinstance(function, types.FunctionType):

@@ -255,7 +255,7 @@ def find_state_changes(text: str) -> Iterator[tuple[str, str, str]]:
     except ValueError as error:
         pass_on(error)
         before = {}
-    now = json.loads(torch_api.global_state())
+    now = json.loads(torch_api.GLOBAL_STATE.find()().__getstate__())
     for part in now:
         old, new = before.get(part), now[part]
         if part not in before or old == new:

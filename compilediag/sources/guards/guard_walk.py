@@ -596,7 +596,14 @@ class GuardWalk:
             self.walk_manager(child, name, child_value)
             self.path.pop()
         elif missing_matters and isinstance(missing, (AttributeError, LookupError)):
-            self.keep_missing(name, missing, child.fail_count())
+            # In the words that C++ uses.
+            if name.endswith(FUNCTION_PARTS):
+                text = f"CodeGuardAccessor: Not a function on {name}"
+            elif isinstance(missing, AttributeError):
+                text = f"getattr failed on source {name}"
+            else:
+                text = f"{type(missing).__name__} on {name}"
+            self.keep(parse_guard(text), child.fail_count())
 
     def walk_items(self, managers: dict[int, tuple[Any, Any]]) -> None:
         for _, pair in sorted(managers.items(), key=lambda item: item[0]):
@@ -654,16 +661,6 @@ class GuardWalk:
 
     def keep(self, parsed: ParsedGuard, fail_count: int, value: Any = NOTHING) -> None:
         self.found.append(make_failure(parsed, self.scope, fail_count, value))
-
-    def keep_missing(self, name: str, error: Exception, fail_count: int) -> None:
-        """The source cannot be reached; in the words that C++ uses."""
-        if name.endswith(FUNCTION_PARTS):
-            text = f"CodeGuardAccessor: Not a function on {name}"
-        elif isinstance(error, AttributeError):
-            text = f"getattr failed on source {name}"
-        else:
-            text = f"{type(error).__name__} on {name}"
-        self.keep(parse_guard(text), fail_count)
 
     def keep_tensor(self, parsed: ParsedGuard, check: TensorCheck, value: Any, fail_count: int) -> bool:
         same_type, found = make_tensor_failures(parsed, check, value, self.scope, fail_count)

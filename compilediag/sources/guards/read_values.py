@@ -100,7 +100,7 @@ def read_attribute(value: Any, name: str) -> Any:
     if found is not _MISSING:
         return _bind(found, value, cls)
     # Parameters, buffers and submodules are found by torch's own `__getattr__`.
-    for kind in ("_parameters", "_buffers", "_modules") if torch_api.is_module(value) else ():
+    for kind in ("_parameters", "_buffers", "_modules") if issubclass(cls, torch.nn.Module) else ():
         members = dict.get(own, kind, _MISSING)
         if issubclass(type(members), dict) and dict.__contains__(members, name):
             return _read_dict_item(members, name)
@@ -376,6 +376,7 @@ _NAMES = {"inf": math.inf, "float": float, "complex": complex, "int": int, "bool
 _NUMBERS = (bool, int, float)
 #: Types whose comparison runs no code of the user's.
 _PLAIN = (*_NUMBERS, str, bytes, complex, type(None), type(Ellipsis))
+_PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Not: lambda value: not _as_bool(value),
     ast.USub: lambda value: -_as_number(value),
@@ -447,7 +448,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def _is_plain(value: Any, depth: int = 4) -> bool:
-    if type(value) in _PLAIN or torch_api.is_constant(value):
+    if type(value) in _PLAIN or type(value) in _PLAIN_OF_TORCH:
         return True
     if type(value) in (tuple, list, set, frozenset) and depth:
         return all(_is_plain(item, depth - 1) for item in value)
@@ -520,7 +521,7 @@ def _describe(value: Any, depth: int) -> str:
         parts = ", ".join(_describe(part, depth - 1) for part in (value.start, value.stop, value.step))
         return f"{cls.__name__}({parts})"
     if _is_one(cls, (str, bytes, bytearray)):
-        return _text(value)
+        return repr(value) if len(value) <= MAX_CHARS else f"{value[: MAX_CHARS // 2]!r}... ({len(value)} long)"
     if id(cls) in _BRACKETS:
         return _container(value, depth)
     if _is_one(cls, _OF_CODE):
@@ -538,12 +539,6 @@ def _describe(value: Any, depth: int) -> str:
 
 def _plain(text: Any) -> str:
     return text if type(text) is str else "?"
-
-
-def _text(value: str | bytes | bytearray) -> str:
-    if len(value) <= MAX_CHARS:
-        return repr(value)
-    return f"{value[: MAX_CHARS // 2]!r}... ({len(value)} long)"
 
 
 def _container(value: Any, depth: int) -> str:

@@ -40,10 +40,6 @@ class Hook(NamedTuple):
     optional: bool
     full: bool
 
-    def is_wanted(self, detail: str) -> bool:
-        """True if it is watched in this torch."""
-        return (detail == "full" or not self.full) and (not self.optional or self.point.exists())
-
 
 def hook(
     *points: HookPoint,
@@ -154,7 +150,7 @@ class Source:
         return [
             self.watch(each.point, self._bind(each.observe), self._bind(each.before))
             for each in hooks
-            if each.is_wanted(self.detail)
+            if (self.detail == "full" or not each.full) and (not each.optional or each.point.exists())
         ]
 
     def _bind(self, method: Callable[..., Any] | None) -> Callable[..., Any] | None:
