@@ -40,7 +40,7 @@ from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument, is_frame_of
 from . import torch_api
 from .stack_frames import add_call_stack, frames_outside
-from .torch_api import TracedOp, compiles_frame, get_setting
+from .torch_api import TracedOp, compiles_frame, get_setting, is_conversion
 
 #: So many iterations are worth a note, if their operations are this share of the graph.
 MIN_ITERATIONS = 16
@@ -184,8 +184,7 @@ def read_failure(fail_type: str) -> FailureColumns | None:
     The frame that compiles is called by one that raises whatever it gets (`fullgraph=True`), and that one, without
     fullgraph, by one that runs the function uncompiled after some exceptions.
     """
-    around = caller_frames(FAILURE_DEPTH)
-    frames = [each for each in around if compiles_frame(each) or is_frame_of(each, torch_api.CONVERT, "__call__")]
+    frames = [frame for frame in caller_frames(FAILURE_DEPTH) if is_conversion(frame)]
     if not frames or not compiles_frame(frames[0]):
         return None
     local = frames[0].f_locals

@@ -334,6 +334,11 @@ def compiles_frame(frame: types.FrameType) -> bool:
     return is_frame_of(frame, CONVERT, "_compile")
 
 
+def is_conversion(frame: types.FrameType) -> bool:
+    """True for the frame that compiles a function, and for those that call it and decide what a failure means."""
+    return compiles_frame(frame) or is_frame_of(frame, CONVERT, "__call__")
+
+
 def traced_code(model: Any) -> types.CodeType | None:
     """The code of the function that torch traces for a function or a module; None if it finds none."""
     try:
