@@ -146,17 +146,6 @@ class TuningThread:
         self.results: tuple[Any, ...] = ()
 
 
-def _list_rounds(run: SelectorRun) -> list[TimingRound]:
-    """The rounds of a run. One that a cache answered has the answer as a round, one that was aborted has the error."""
-    if run.answered:
-        answer = TimingRound("benchmark", [*run.times], run.began_ns, times=run.times)
-        return [*run.rounds, answer]
-    if run.error and not run.rounds:
-        left = [choice for choice in run.choices if not choice.failed]
-        return [TimingRound("benchmark", left, run.began_ns, reason=run.error)]
-    return run.rounds
-
-
 def _copy_choice(run: SelectorRun, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...]:
     """Of a choice: the start of its row, the text of its parameters and others, why it failed, how it was timed."""
     inner = torch_api.inner_choice(choice)
@@ -430,10 +419,15 @@ class SelectAlgorithm(CacheSource):
         # The seconds of each choice's own compile, if it succeeded. Futures give (kernel, microseconds).
         seconds = {id(c): future.result()[1] / 1e6 for future, c in over if future.exception() is None}
         choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
-        at = {id(choice): n for n, choice in enumerate(run.choices)}
+        timed, at = run.rounds, {id(choice): n for n, choice in enumerate(run.choices)}
+        if run.answered:
+            timed = [*timed, TimingRound("benchmark", [*run.times], run.began_ns, times=run.times)]
+        elif run.error and not timed:  # It was aborted.
+            left = [choice for choice in run.choices if not choice.failed]
+            timed = [TimingRound("benchmark", left, run.began_ns, reason=run.error)]
         rounds = [
             (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
-            for r in _list_rounds(run)
+            for r in timed
         ]
         self.emit(make_rows, run.make_common(), run.key, choices, rounds)
 

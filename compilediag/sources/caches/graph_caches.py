@@ -10,6 +10,7 @@ calls in between fill it in. A look-up of FxGraphCache within one of AOTAutograd
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import sys
 from collections.abc import Iterable
@@ -39,8 +40,8 @@ from ...system import clock
 from ..compile_context import EventSink, Made
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.source import CacheSource, Callback, Source, hook
+from ..hooks.patches import Args, Kwargs, Raised
+from ..hooks.source import CacheSource, Callback, Hook, Source, hook
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import HookPoint, TorchName, call_argument, require_triton
 from . import torch_api
@@ -72,24 +73,23 @@ class GuardedCache(CacheSource):
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._history = shared_history(self.context)
-        self._owner: Any = None
         self._registered: list[Any] = []
         self._filter = Callback(self, self._read_log)
         #: Called by torch with all caches that it clears: a fresh cache directory begins or ends.
         self.cache_clear = Callback(self, self._caches_cleared)
 
     @classmethod
-    def list_needs(cls) -> list[TorchName]:
-        return [*super().list_needs(), cls.result_point, cls.written_point, cls.cleared_point]
-
-    def patches(self) -> list[Patch]:
-        self._owner = self.cleared_point.owner()
+    def list_hooks(cls) -> list[Hook]:
         return [
-            *super().patches(),
-            self.watch(self.result_point, self._result_counted),
-            self.watch(self.written_point, self._entry_written),
-            self.watch(self.cleared_point, self._on_cleared),
+            *super().list_hooks(),
+            Hook(cls.result_point, cls._result_counted),
+            Hook(cls.written_point, cls._entry_written),
+            Hook(cls.cleared_point, cls._on_cleared),
         ]
+
+    @functools.cached_property
+    def _owner(self) -> Any:
+        return self.cleared_point.owner()
 
     def open(self) -> None:
         torch_api.cache_logger().addFilter(self._filter)

@@ -35,8 +35,8 @@ from ...system.files import HISTORY, find_user_folder, is_history_off, make_abso
 from ...system.interrupts import ignore, pass_on
 from ...system.program import program_name
 from ..compile_context import CompileContext, EventSink
-from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, hook
+from ..hooks.patches import Args, Kwargs, Raised
+from ..hooks.source import Hook, Source, hook
 from ..hooks.torch_names import call_argument
 from . import torch_api
 
@@ -271,12 +271,13 @@ class CacheKeys(Source):
         """The last that is handed over: all look-ups are compared before."""
         self.emit(self._history.save)
 
-    def patches(self) -> list[Patch]:
+    @classmethod
+    def list_hooks(cls) -> list[Hook]:
         if torch_api.AOT_KEY_LINES.exists():
-            autograd = self.watch(torch_api.AOT_KEY_LINES, self._autograd_details)
+            autograd = Hook(torch_api.AOT_KEY_LINES, cls._autograd_details)
         else:
-            autograd = self.watch(torch_api.AOT_KEY_HASHED, self._autograd_key)
-        return [*super().patches(), autograd]
+            autograd = Hook(torch_api.AOT_KEY_HASHED, cls._autograd_key)
+        return [*super().list_hooks(), autograd]
 
     @hook(torch_api.FX_KEY_HASHED)
     def _graph_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

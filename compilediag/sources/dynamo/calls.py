@@ -262,21 +262,14 @@ class CompiledCalls(CountingSource):
         metrics = call_argument(args, kwargs, 0, "c")
         if None not in (metrics.start_time_us, metrics.end_time_us):
             self._counter.subtract(1000 * (metrics.end_time_us - metrics.start_time_us))
-        code = None if metrics.is_forward is False else self._find_given_up(metrics)
-        if code is not None:
-            self._count(code, True, torch_api.current_compile_id(), code)
-
-    def _find_given_up(self, metrics: Any) -> types.CodeType | None:
-        """The code that runs uncompiled from now on: its compile failed, or it had entries and now nothing to compile.
-
-        Torch did not give up on a function that never had anything to compile.
-        """
+        if metrics.is_forward is False:
+            return
         failed, gave_entry = metrics.fail_type is not None, self._gave_entry
         del self._gave_entry
-        if not failed and gave_entry:
-            return None
-        code = torch_api.converted_code(DEPTH)
-        return code if code is not None and (failed or torch_api.entries_of(code)) else None
+        code = torch_api.converted_code(DEPTH) if failed or not gave_entry else None
+        # Torch did not give up on a function that never had anything to compile.
+        if code is not None and (failed or torch_api.entries_of(code)):
+            self._count(code, True, torch_api.current_compile_id(), code)
 
     def _count(self, code: types.CodeType, is_eager: bool, compile_id: Any, owner: types.CodeType) -> None:
         known = {

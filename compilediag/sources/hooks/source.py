@@ -35,10 +35,10 @@ class Hook(NamedTuple):
 
     point: HookPoint
     observe: Callable[..., None] | None
-    before: Callable[..., Any] | None
-    late: bool
-    optional: bool
-    full: bool
+    before: Callable[..., Any] | None = None
+    late: bool = False
+    optional: bool = False
+    full: bool = False
 
 
 def hook(
@@ -65,7 +65,7 @@ def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) 
     """The method is called before each call of these functions, as `method(args, kwargs)`; nothing is after it."""
 
     def mark(method: Method) -> Method:
-        vars(method)["hooks"] = [Hook(point, None, method, late, optional, False) for point in points]
+        vars(method)["hooks"] = [Hook(point, None, method, late, optional) for point in points]
         return method
 
     return mark
@@ -120,7 +120,7 @@ class Source:
 
     @classmethod
     def list_hooks(cls) -> list[Hook]:
-        """The hooks of all methods."""
+        """The hooks of all methods. A subclass adds those whose point it has to choose."""
         methods = [method for base in cls.__mro__ for method in vars(base).values() if isinstance(method, FunctionType)]
         return [each for method in methods for each in vars(method).get("hooks", ())]
 
@@ -128,10 +128,6 @@ class Source:
     def list_needs(cls) -> list[TorchName]:
         """The names of torch without which the source cannot work."""
         return [*cls.needs, *(each.point for each in cls.list_hooks() if not (each.late or each.optional))]
-
-    def patches(self) -> list[Patch]:
-        """The hooks, not yet installed. Unavailable if torch lacks one of the functions."""
-        return self._make_patches([each for each in self.list_hooks() if not each.late])
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         """Hooks for modules that torch may import later: module -> a function that gives them once it is imported."""
@@ -146,6 +142,7 @@ class Source:
         }
 
     def _make_patches(self, hooks: list[Hook], needs: Iterable[TorchName] = ()) -> list[Patch]:
+        """The patches of some hooks, not yet installed. Unavailable if torch lacks one of the functions or `needs`."""
         require(needs)
         return [
             self.watch(each.point, self._bind(each.observe), self._bind(each.before))
@@ -200,7 +197,7 @@ class Source:
     def _install(self) -> None:
         self.end()  # What an interrupt may have left.
         self.probe()
-        self._patches = self.patches()
+        self._patches = self._make_patches([each for each in self.list_hooks() if not each.late])
         for patch in self._patches:
             patch.install()
         waiting: dict[str, Callable[[], None]] = {}
