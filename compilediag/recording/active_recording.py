@@ -383,8 +383,7 @@ def _begin(
         meta = _meta(detail, asked_for, named)
         lost = None if target.problem is None else f"{target.path} can't be written: {target.problem}"
         recorder = Recorder(target.path, None if target.is_joined else meta, rank=sources.rank, lost=lost)
-        _open_file(recorder, is_named=path is not None)
-        recording = ActiveRecording(_open_data(recorder, meta), recorder, [level])
+        recording = ActiveRecording(_open(recorder, meta, is_named=path is not None), recorder, [level])
         recording.data.when_warm = recording.end_warmup
         for file in taken.temporary:
             weakref.finalize(recording.data, _remove_own, file, os.getpid())
@@ -410,8 +409,11 @@ def _end_before_torch() -> None:
         _is_before_torch = False
 
 
-def _open_file(recorder: Recorder, is_named: bool) -> None:
-    """CompilediagError if no file can be made at the path that the user has named. All else costs the session alone."""
+def _open(recorder: Recorder, meta: dict[str, Any], is_named: bool) -> RecordedData:
+    """The data of the file; of an empty session in memory if there is no file that can be written and read.
+
+    CompilediagError if no file can be made at the path that the user has named. All else costs the session alone.
+    """
     try:
         recorder.begin()
     except OSError as error:
@@ -420,10 +422,6 @@ def _open_file(recorder: Recorder, is_named: bool) -> None:
         if is_named:
             raise CompilediagError(problem) from None
         recorder.lose(problem)
-
-
-def _open_data(recorder: Recorder, meta: dict[str, Any]) -> RecordedData:
-    """The data of the file; of an empty session in memory if there is no file that can be written and read."""
     try:
         if recorder.lost is None:
             return RecordedData(recorder.path, recorder.flush)

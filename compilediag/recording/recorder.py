@@ -297,7 +297,6 @@ class Recorder:
         self._shield(None, self._writer.close)
 
     def _finish(self) -> None:
-        """Write what is left and mark the end."""
         if self.is_ended:
             return
         self.progress.clear()

@@ -135,7 +135,6 @@ class GuardedCache(CacheSource):
 
     @hook(torch_api.ENTRIES_SEARCHED)
     def _entries_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """Torch has searched the entries of a key."""
         look = self._top(LookUp)
         if look is None or args[0] is not self._owner:
             return

@@ -109,7 +109,6 @@ class DynamoCache(CacheSource):
     # Entries that go
 
     def _entry_columns(self, entry: Any) -> OwnerColumns:
-        """compile_id, compile_key, function, file and line of an entry."""
         compile_id = getattr(entry, "compile_id", None)
         text, key = None if compile_id is None else str(compile_id), self.context.keys.find(compile_id)
         return {"compile_id": text, "compile_key": key, **code_columns(entry.code)}
