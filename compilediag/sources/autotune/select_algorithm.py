@@ -32,7 +32,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument, require_modules
+from ..hooks.torch_names import call_arguments, require_modules
 from . import torch_api
 
 TUNER = "select_algorithm"
@@ -221,20 +221,19 @@ class SelectAlgorithm(CacheSource):
     def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         runs = self._thread.calls.pop() if self._thread.calls else []
         for run in runs:
-            # torch 2.13 gives (node, choice), 2.11 the node alone: of the fastest choice.
+            # torch 2.13 gives (node, choice), 2.11 the node of the fastest choice alone.
             is_pair = isinstance(result, tuple)
             winner = result[1] if is_pair else min(run.times, key=run.times.__getitem__, default=None)
             if winner is not None and not run.settled:
                 run.settle(winner)
             self._emit_run(run)
         if error is not None and not runs:  # It had nothing to choose from.
-            name, layout = (call_argument(args, kwargs, *at) for at in ((1, "name"), (4, "layout")))
+            name, layout = call_arguments(args, kwargs, name=1, layout=4)
             common = self._start_run(name, layout, None, []).make_common()
             self.emit(make_choices, common, [TimedChoice(None, is_winner=False, fail_reason=_error_text(error))])
 
     def _before_tuning(self, args: Args, kwargs: Kwargs) -> None:
-        wanted = (1, "name"), (3, "layout"), (5, "inputs_key"), (6, "choices")
-        name, layout, key, choices = (call_argument(args, kwargs, *at) for at in wanted)
+        name, layout, key, choices = call_arguments(args, kwargs, name=1, layout=3, inputs_key=5, choices=6)
         run = self._start_run(name, layout, key, choices)
         # Emit what a compile left open that failed before its scheduler could settle it.
         self._emit_open(lambda thread, left: thread == get_ident() and left.owner != run.owner)
@@ -281,8 +280,7 @@ class SelectAlgorithm(CacheSource):
 
     @hook(torch_api.TIMES_LOOKED_UP, late=True)
     def _times_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        wanted = (2, "op"), (3, "inputs"), (4, "benchmark")
-        op, key, benchmark = (call_argument(args, kwargs, *at) for at in wanted)
+        op, key, benchmark = call_arguments(args, kwargs, op=2, inputs=3, benchmark=4)
         if error is not None and not self._thread.runs:
             # The look-up before the tuning, which only saves the compiles.
             self.emit_lookup("autotune", "local", "look_up", "failed", error, key=f"{op}: {key}")
@@ -307,14 +305,14 @@ class SelectAlgorithm(CacheSource):
     # Rounds of timing, in this process and in others.
 
     def _before_benchmark(self, args: Args, kwargs: Kwargs) -> None:
-        choices = list(call_argument(args, kwargs, 1, "choices"))
+        choices, layout = call_arguments(args, kwargs, choices=1, layout=3)
         if not self._thread.runs:
             # A tool kept the function that times the choices, and calls it again.
-            run = self._start_run(None, call_argument(args, kwargs, 3, "layout"), None, choices)
+            run = self._start_run(None, layout, None, choices)
             run.looked_up = True
             self._thread.runs.append(run)
         run = self._thread.runs[-1]
-        run.rounds.append(TimingRound(run.stage, choices))
+        run.rounds.append(TimingRound(run.stage, list(choices)))
 
     @hook(torch_api.BENCHMARKED, before=_before_benchmark, late=True)
     def _on_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:

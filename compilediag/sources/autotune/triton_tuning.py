@@ -32,7 +32,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, Source, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument, require_modules, require_triton
+from ..hooks.torch_names import call_argument, call_arguments, require_modules, require_triton
 from . import torch_api
 
 #: Options of a configuration beside its own names.
@@ -323,9 +323,7 @@ class TritonAutotune(CacheSource):
 
     @hook(torch_api.DISK_CACHE_CHECKED, late=True)
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        tuner, key, configs = (
-            call_argument(args, kwargs, *at) for at in ((0, "self"), (1, "tuning_key"), (2, "configs"))
-        )
+        tuner, key, configs = call_arguments(args, kwargs, self=0, tuning_key=1, configs=2)
         if result and self._thread.launch is not None:
             launch, self._thread.launch = self._thread.launch, None
             launch.timed = [(config, _median(times), None) for config, times in tuner.configs_timings.items()]

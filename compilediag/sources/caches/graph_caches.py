@@ -43,7 +43,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, Callback, Hook, Source, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import HookPoint, TorchName, call_argument, require_triton
+from ..hooks.torch_names import HookPoint, TorchName, call_argument, call_arguments, require_triton
 from . import torch_api
 from .key_history import shared_history
 
@@ -138,10 +138,7 @@ class GuardedCache(CacheSource):
         look = self._top(LookUp)
         if look is None or args[0] is not self._owner:
             return
-        key, local, _, evaluate, hints = (
-            call_argument(args, kwargs, at, name)
-            for at, name in enumerate(("key", "local", "remote_cache", "evaluate_guards", "hints"), 1)
-        )
+        key, local, evaluate, hints = call_arguments(args, kwargs, key=1, local=2, evaluate_guards=4, hints=5)
         look.key, look.is_local = key, bool(local)
         if error is not None:
             look.troubles["local"] = make_trouble(error)
@@ -163,8 +160,8 @@ class GuardedCache(CacheSource):
         """Torch counts which tier had the entry."""
         look = self._top(LookUp)
         if look is not None:
-            tiers = {"local": (2, "local_hit"), "remote": (4, "remote_hit")}
-            look.found = next((tier for tier, at in tiers.items() if call_argument(args, kwargs, *at)), None)
+            is_local, is_remote = call_arguments(args, kwargs, local_hit=2, remote_hit=4)
+            look.found = "local" if is_local else "remote" if is_remote else None
 
     def _entry_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         store = self._top(CacheStore)
@@ -177,9 +174,10 @@ class GuardedCache(CacheSource):
 
     def _read_log(self, record: logging.LogRecord) -> None:
         """Only the log has the error of an entry that could not be loaded or pickled."""
-        message, error = str(record.msg), record.exc_info[1] if record.exc_info else None
+        error = record.exc_info[1] if record.exc_info else None
         if error is None:
             return
+        message = str(record.msg)
         look, store = self._top(LookUp), self._top(CacheStore)
         if look is not None and "unable to load" in message:
             # Before torch 2.15 only the remote tier's message begins with the cache's name.

@@ -37,7 +37,7 @@ from ...system.program import program_name
 from ..compile_context import CompileContext, EventSink
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import Hook, Source, hook
-from ..hooks.torch_names import call_argument
+from ..hooks.torch_names import call_argument, call_arguments
 from . import torch_api
 
 #: Limits: keys of one owner, keys of all owners, bytes of all keys.
@@ -289,7 +289,7 @@ class CacheKeys(Source):
             self._note(result[0], {}, self._settings.read(torch_api.autograd_config()))
 
     def _autograd_details(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        pickler, details, key = (call_argument(args, kwargs, *at) for at in enumerate(("pickler", "details", "key")))
+        pickler, details, key = call_arguments(args, kwargs, pickler=0, details=1, key=2)
         settings = self._settings.read(torch_api.autograd_settings(details))
         self._note(key, torch_api.autograd_components(pickler, details), settings)
 

@@ -164,6 +164,11 @@ def call_argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, 
     return args[position] if len(args) > position else kwargs.get(name)
 
 
+def call_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], /, **positions: int) -> list[Any]:
+    """Several arguments of a watched call, by their names and positions; None for one that was not passed."""
+    return [call_argument(args, kwargs, position, name) for name, position in positions.items()]
+
+
 def is_frame_of(frame: FrameType, module: str, *functions: str) -> bool:
     """True if `frame` runs one of these functions of a module."""
     return frame.f_code.co_name in functions and frame.f_globals.get("__name__") == module
