@@ -34,9 +34,7 @@ KINDS = ("results changed", "raised in the program", "hooks left behind", "not v
 OF_SOURCES = (
     "compilediag.events.SourceStatus.",
     "compilediag.recording.recorder.SourceStates.",
-    "compilediag.recording.recorder._describe_lost",
     "compilediag.recording.recorder._outline",
-    "compilediag.recording.recorder.Recorder._list_statuses",
     "compilediag.recording.recorder.Recorder._read_status",
 )
 

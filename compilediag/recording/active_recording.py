@@ -75,9 +75,15 @@ def choose_file(path: str | os.PathLike[str] | None, taken: Taken) -> TargetFile
         if path is None:
             taken.temporary.append(name_temporary())
             make_temporary(taken.temporary[0])
-        file = taken.temporary[0] if path is None else _find_file(path)
-        if path is not None and is_recorded_by_another(file):
-            return TargetFile(file, is_joined=True)
+            file = taken.temporary[0]
+        else:
+            named = _file_in_folder(path) or make_absolute(path)
+            if not named.parent.is_dir():
+                raise CompilediagError(f"{named} can't be written: there is no folder {named.parent}")
+            check_replaceable(named, SESSION_FILE)
+            file = named
+            if is_recorded_by_another(file):
+                return TargetFile(file, is_joined=True)
         remove(file)
         return TargetFile(file)
     except OSError as error:
@@ -85,15 +91,6 @@ def choose_file(path: str | os.PathLike[str] | None, taken: Taken) -> TargetFile
         if path is not None and error.errno in OF_THE_PATH:
             raise CompilediagError(f"{path} can't be written: {error.strerror}") from None
         return TargetFile(file, problem=error.strerror or str(error))
-
-
-def _find_file(path: str | os.PathLike[str]) -> Path:
-    """The file that a path names. OSError if it can't be looked up."""
-    file = _file_in_folder(path) or make_absolute(path)
-    if not file.parent.is_dir():
-        raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
-    check_replaceable(file, SESSION_FILE)
-    return file
 
 
 def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
@@ -223,15 +220,11 @@ class ActiveRecording:
             step()
         except Exception as error:
             pass_on(error)
-            self._note_error(error)
+            self.recorder.note_error(error)
+            own_log.warning("compilediag: the watch could not be ended completely: %r", error)
+            own_errors.report("watch", error)
             return False
         return True
-
-    def _note_error(self, error: Exception) -> None:
-        """Count an error of ours and show it. Without memory, or with a logging handler that raises, not even that."""
-        self.recorder.note_error(error)
-        own_log.warning("compilediag: the watch could not be ended completely: %r", error)
-        own_errors.report("watch", error)
 
     def _note_device(self) -> None:
         # Only at the end it is known which device the program uses.
@@ -336,26 +329,18 @@ class _Ending:
 
     def run(self) -> ActiveRecording | None:
         with _lock:
-            if self._recording is None and not self._choose():
-                _close_ended()
-                return None
+            if self._recording is None and _current is not None and _current.levels:
+                if self._level is None:
+                    self._level = _current.levels[-1]
+                if self._level in _current.levels:
+                    self._recording = _current
             recording = self._recording
-            assert recording is not None
-            recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
+            if recording is not None:
+                recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
             _close_ended()
-        if not recording.levels:
+        if recording is not None and not recording.levels:
             recording.announce_end()
         return recording
-
-    def _choose(self) -> bool:
-        """Choose what ends; False if there is nothing to end."""
-        if _current is None or not _current.levels:
-            return False
-        if self._level is None:
-            self._level = _current.levels[-1]
-        if self._level in _current.levels:
-            self._recording = _current
-        return self._recording is not None
 
 
 def _close_ended() -> None:
@@ -398,8 +383,7 @@ def _begin(
         meta = _meta(detail, asked_for, named)
         lost = None if target.problem is None else f"{target.path} can't be written: {target.problem}"
         recorder = Recorder(target.path, None if target.is_joined else meta, rank=sources.rank, lost=lost)
-        _open_file(recorder, is_named=path is not None)
-        recording = ActiveRecording(_open_data(recorder, meta), recorder, [level])
+        recording = ActiveRecording(_open(recorder, meta, is_named=path is not None), recorder, [level])
         recording.data.when_warm = recording.end_warmup
         for file in taken.temporary:
             weakref.finalize(recording.data, _remove_own, file, os.getpid())
@@ -425,8 +409,11 @@ def _end_before_torch() -> None:
         _is_before_torch = False
 
 
-def _open_file(recorder: Recorder, is_named: bool) -> None:
-    """CompilediagError if no file can be made at the path that the user has named. All else costs the session alone."""
+def _open(recorder: Recorder, meta: dict[str, Any], is_named: bool) -> RecordedData:
+    """The data of the file; of an empty session in memory if there is no file that can be written and read.
+
+    CompilediagError if no file can be made at the path that the user has named. All else costs the session alone.
+    """
     try:
         recorder.begin()
     except OSError as error:
@@ -435,10 +422,6 @@ def _open_file(recorder: Recorder, is_named: bool) -> None:
         if is_named:
             raise CompilediagError(problem) from None
         recorder.lose(problem)
-
-
-def _open_data(recorder: Recorder, meta: dict[str, Any]) -> RecordedData:
-    """The data of the file; of an empty session in memory if there is no file that can be written and read."""
     try:
         if recorder.lost is None:
             return RecordedData(recorder.path, recorder.flush)
@@ -517,7 +500,7 @@ def _after_fork_in_child() -> None:
         _current.after_fork_in_child()
 
 
-def _register() -> None:
+if not globals().get("_is_registered", False):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
     if "zmq" in sys.modules:
         # In a kernel. Exit functions run in reverse order, and that of pyzmq has to run after `end_all`, which sends
@@ -525,8 +508,4 @@ def _register() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module("zmq.utils.garbage")
     atexit.register(end_all)
-
-
-if not globals().get("_is_registered", False):
-    _register()
 _is_registered = True

@@ -42,18 +42,15 @@ class TorchImports(MetaPathFinder):
 
     def _leave(self) -> None:
         self._outermost = None
-        if "torch._dynamo" in sys.modules and self in sys.meta_path:
-            sys.meta_path.remove(self)
-            _join()
-
-
-def _join() -> None:
-    parent = find_parent()
-    # A file to which nobody records any more is complete: it would be replaced.
-    if parent is not None and (os.path.isdir(parent[0]) or is_recorded_by_another(Path(parent[0]))):
-        begin(*parent)
-        # A process of a fork server ends without the functions of `atexit`.
-        util.Finalize(None, end_all, exitpriority=_AFTER_POOLS)
+        if "torch._dynamo" not in sys.modules or self not in sys.meta_path:
+            return
+        sys.meta_path.remove(self)
+        parent = find_parent()
+        # A file to which nobody records any more is complete: it would be replaced.
+        if parent is not None and (os.path.isdir(parent[0]) or is_recorded_by_another(Path(parent[0]))):
+            begin(*parent)
+            # A process of a fork server ends without the functions of `atexit`.
+            util.Finalize(None, end_all, exitpriority=_AFTER_POOLS)
 
 
 def _note(error: BaseException) -> None:

@@ -37,7 +37,6 @@ from ..sources.compile_context import MAX_WAITING, CompileContext, Counter, Feed
 from ..sources.hooks.own_errors import describe_error
 from ..storage.rows import TextQuota, clean
 from ..storage.session_writer import Batch, SessionWriter, Unwritten, mark_lost
-from ..storage.store import States
 from ..system import clock, own_log
 from ..system.interrupts import finish_start, pass_on
 from ..system.source_files import CellNames
@@ -160,7 +159,7 @@ class Recorder:
         self.warmup: WarmupEnd | None = None
         #: Those of this recording alone.
         self.listeners: list[Listener] = []
-        self.states = SourceStates(self._list_statuses)
+        self.states = SourceStates(lambda: [self._read_status(feed) for feed in self.feeds])
         self.cpu_ns = 0
         self._has_written = False
         self._writer = SessionWriter(path, meta, lost)
@@ -275,12 +274,20 @@ class Recorder:
             return
         self._is_ending = True
         self._writer.begin_end()
-        self._end_thread()
-        if self._is_thread_alive() and self._thread is not threading.current_thread():
-            self.is_ended = True
-            self._writer.give_up(f"{self.path} was not written within {PATIENCE_S:.0f} s")
-            self._keep_unwritten(final=True)
-            return
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            if not thread.is_alive():
+                finish_start(thread)
+            beats = -1
+            while thread.is_alive() and self._beats != beats:
+                beats = self._beats
+                thread.join(PATIENCE_S)
+            if thread.is_alive():
+                self.is_ended = True
+                self._writer.give_up(f"{self.path} was not written within {PATIENCE_S:.0f} s")
+                self._keep_unwritten(final=True)
+                return
         with self._lock:
             self._finish()
 
@@ -289,20 +296,7 @@ class Recorder:
         self.end()
         self._shield(None, self._writer.close)
 
-    def _end_thread(self) -> None:
-        self._wake.set()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
-            return
-        if not thread.is_alive():
-            finish_start(thread)
-        beats = -1
-        while thread.is_alive() and self._beats != beats:
-            beats = self._beats
-            thread.join(PATIENCE_S)
-
     def _finish(self) -> None:
-        """Write what is left and mark the end."""
         if self.is_ended:
             return
         self.progress.clear()
@@ -405,7 +399,10 @@ class Recorder:
     def _write(self, events: list[Event], texts: list[tuple[str, str]], final: bool) -> None:
         events += self._shield([], self.states.find_changed, final)
         states = self._shield(self._shown_progress, self._list_progress)
-        self._tell_listeners(events, states)
+        if told := self._list_listeners():
+            turn = Turn(events, list(states.values()), self.warmup, self._rank)
+            for listener in told:
+                self._shield(None, listener, turn)
         if self._writer.lost is not None:
             for feed in self.feeds[-1:]:
                 feed.dropped += len(events)
@@ -415,7 +412,10 @@ class Recorder:
         if not events and progress is None and not self._writer.waiting:
             return
         self._has_written = True
-        failed = self._shield(None, self._send, events, texts, progress, feed=self._writer)
+        owner = self._rank, os.getpid()
+        failed = self._shield(
+            None, lambda: self._writer.write(Batch(events, texts, progress, owner)), feed=self._writer
+        )
         if failed is None:
             failed = [(len(events), RuntimeError(self._writer.problem))]
         for count, error in failed:
@@ -433,24 +433,17 @@ class Recorder:
     def _list_listeners(self) -> list[Listener]:
         return [*self.listeners, *registered]
 
-    def _tell_listeners(self, events: list[Event], running: States) -> None:
-        if told := self._list_listeners():
-            turn = Turn(events, list(running.values()), self.warmup, self._rank)
-            for listener in told:
-                self._shield(None, listener, turn)
-
-    def _send(
-        self, events: list[Event], texts: list[tuple[str, str]], progress: tuple[int, States] | None
-    ) -> list[tuple[int, BaseException]]:
-        return self._writer.write(Batch(events, texts, progress, owner=(self._rank, os.getpid())))
-
     def list_last_states(self) -> tuple[SourceStatus, ...]:
         """The states of the sources when the recording is over, as those of this process."""
         self.states.keep_unwritten(None if self._writer.is_complete else self.lost, self._rank, is_final=True)
         return self.states.unwritten
 
     def _list_progress(self) -> dict[int, dict[str, Any]]:
-        return {thread: self._state(running) for thread, running in list(self.progress.items())}
+        states = {thread: running.state() for thread, running in list(self.progress.items())}
+        for state in states.values():
+            if "file" in state:
+                state["file"] = self._cells.name(state["file"])
+        return states
 
     def _keep_unwritten(self, final: bool) -> None:
         if self._writer.problem is None:
@@ -477,10 +470,6 @@ class Recorder:
             if counter in self.counters:  # `release` looks at these two in the other order.
                 self._shield(None, counter.tick, feed=counter)
             self._asked = None
-
-    def _state(self, running: Running) -> dict[str, Any]:
-        state = running.state()
-        return {**state, "file": self._cells.name(state["file"])} if "file" in state else state
 
     def _take(self, most: int) -> tuple[list[Event], list[tuple[str, str]]]:
         events: list[Event] = []
@@ -511,9 +500,6 @@ class Recorder:
         elif kept.is_new:
             texts.append((kept.digest, text))
         return dataclasses.replace(artifact, size=kept.size, digest=kept.digest)
-
-    def _list_statuses(self) -> list[SourceStatus]:
-        return [self._read_status(feed) for feed in self.feeds]
 
     def _read_status(self, feed: Feed) -> SourceStatus:
         """The state of a source; one that says why, if it can't be read."""
@@ -588,26 +574,22 @@ class WriterStatus:
         self._last_error = describe_error(error)
 
     def status(self) -> SourceStatus:
-        state, code, reason = self._describe()
+        code, reason = None, None
+        if self.recorder.lost is not None:
+            code, reason = "lost", self.recorder.lost
+        elif self._errors:
+            count = "1 error" if self._errors == 1 else f"{self._errors} errors, the last"
+            code, reason = "errors", f"{count}: {self._last_error}"
         return SourceStatus(
             time_ns=clock.now_ns(),
             name=self.name,
-            status=state,
+            status="active" if code is None else "failed",
             reason=reason,
             reason_code=code,
             events=self.events,
             dropped=self.dropped,
             overhead_s=self.recorder.cpu_ns / 1e9,
         )
-
-    def _describe(self) -> tuple[str, str | None, str | None]:
-        """The state, the code of its reason, and the reason."""
-        if self.recorder.lost is not None:
-            return "failed", "lost", self.recorder.lost
-        if not self._errors:
-            return "active", None, None
-        count = "1 error" if self._errors == 1 else f"{self._errors} errors, the last"
-        return "failed", "errors", f"{count}: {self._last_error}"
 
 
 class SourceStates:
@@ -639,7 +621,8 @@ class SourceStates:
     def keep_unwritten(self, lost: str | None, rank: int | None, is_final: bool) -> None:
         """Keep all here, as those of this process. Where the file is `lost`, what an active source saw is lost, too."""
         if not self.unwritten or self._is_due(is_final):
-            self.unwritten = tuple(_describe_lost(state, lost, rank) for state in self._list())
+            own = (dataclasses.replace(state, rank=rank, pid=os.getpid()) for state in self._list())
+            self.unwritten = tuple(state if lost is None else mark_lost(state, lost) for state in own)
 
     def reset(self) -> None:
         """Forget everything: another process begins."""
@@ -651,11 +634,6 @@ class SourceStates:
             return False
         self._due = now + STATES_S
         return True
-
-
-def _describe_lost(state: SourceStatus, lost: str | None, rank: int | None) -> SourceStatus:
-    own = dataclasses.replace(state, rank=rank, pid=os.getpid())
-    return own if lost is None else mark_lost(own, lost)
 
 
 def _outline(state: SourceStatus) -> tuple[Any, ...]:

@@ -61,21 +61,18 @@ def torch_version() -> str | None:
     version = getattr(sys.modules.get("torch"), "__version__", None)
     if version is not None:
         return str(version)
-    try:
-        return _read_torch_version() or importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _read_torch_version() -> str | None:
-    """`torch.__version__` from torch's file; the version of the package may lack the build, as in `2.11.0+cu130`."""
+    # `torch.__version__` from torch's file: the version of the package may lack the build, as in `2.11.0+cu130`.
     with ignore(OSError, ValueError):
         spec = importlib.util.find_spec("torch")
         if spec is not None and spec.origin is not None:
             with open(os.path.join(os.path.dirname(spec.origin), "version.py"), encoding="utf-8") as file:
                 found = re.search(r"^__version__ = ['\"]([^'\"]+)['\"]", file.read(4096), re.MULTILINE)
-            return found[1] if found is not None else None
-    return None
+            if found is not None:
+                return found[1]
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def rank() -> int | None:

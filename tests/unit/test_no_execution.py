@@ -82,7 +82,7 @@ ALLOWED = {
     ("sources/hooks/torch_names.py", "TorchName._find_owner", "importlib.import_module"): HOOKS,
     ("sources/hooks/torch_names.py", "TorchName.exists", "importlib.util.find_spec"): HOOKS,
     ("sources/hooks/torch_names.py", "require_modules", "importlib.util.find_spec"): HOOKS,
-    ("sources/hooks/late_imports.py", "WhenImported._find_notifying", "importlib.util.find_spec"): PROGRAMS_IMPORT,
+    ("sources/hooks/late_imports.py", "WhenImported.find_spec", "importlib.util.find_spec"): PROGRAMS_IMPORT,
     ("sources/hooks/late_imports.py", "_NotifyingLoader.exec_module", ".exec_module"): PROGRAMS_IMPORT,
     ("sources/caches/key_history.py", "StoredKeys._run", ".executescript"): "the SQL is a constant of the package",
     ("sources/caches/torch_api.py", "SettingTexts.read", "pickle.loads"): (

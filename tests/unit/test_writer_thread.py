@@ -24,7 +24,7 @@ WRITING = {str(FOLDER / name) for name in ("recording/recorder.py", "storage/ses
 #: not leave the block.
 LEFT_OUT = ("_run", "_take_turn")
 #: The states of the sources: which of these lines run depends on the errors so far.
-OF_STATES = ("WriterStatus.", "SourceStates.", "_outline", "_describe_lost")
+OF_STATES = ("WriterStatus.", "SourceStates.", "_outline")
 
 
 class Injection:

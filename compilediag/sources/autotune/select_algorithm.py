@@ -9,6 +9,7 @@ the rows wait for that.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument, require_modules
+from ..hooks.torch_names import call_arguments, require_modules
 from . import torch_api
 
 TUNER = "select_algorithm"
@@ -116,10 +117,6 @@ class SelectorRun:
         """Note the choice that torch took, or that there is none."""
         self.winner, self.settled = winner, True
 
-    def fastest(self) -> Any:
-        """The choice that torch takes where nothing else decides."""
-        return min(self.times, key=self.times.__getitem__, default=None)
-
     def make_common(self) -> AutotuneChoice:
         """What its choices have in common."""
         waited = self.waited_ns
@@ -149,35 +146,6 @@ class TuningThread:
         self.results: tuple[Any, ...] = ()
 
 
-def copy_facts(run: SelectorRun) -> tuple[Any, ...]:
-    """The arguments of `make_rows`: what a run's rows need, without its live objects, which hold a whole graph."""
-    seconds = _compile_seconds(run.futures or {})
-    choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
-    at = {id(choice): n for n, choice in enumerate(run.choices)}
-    rounds = [
-        (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
-        for r in _list_rounds(run)
-    ]
-    return run.make_common(), run.key, choices, rounds
-
-
-def _list_rounds(run: SelectorRun) -> list[TimingRound]:
-    """The rounds of a run. One that a cache answered has the answer as a round, one that was aborted has the error."""
-    if run.answered:
-        answer = TimingRound("benchmark", [*run.times], run.began_ns, times=run.times)
-        return [*run.rounds, answer]
-    if run.error and not run.rounds:
-        left = [choice for choice in run.choices if not choice.failed]
-        return [TimingRound("benchmark", left, run.began_ns, reason=run.error)]
-    return run.rounds
-
-
-def _compile_seconds(futures: Mapping[Any, Any]) -> dict[int, float]:
-    """id of a choice -> seconds of its own compile, if it succeeded. Futures give (kernel, microseconds)."""
-    over = [(future, choice) for future, choice in futures.items() if future.done() and not choice.failed]
-    return {id(choice): future.result()[1] / 1e6 for future, choice in over if future.exception() is None}
-
-
 def _copy_choice(run: SelectorRun, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...]:
     """Of a choice: the start of its row, the text of its parameters and others, why it failed, how it was timed."""
     inner = torch_api.inner_choice(choice)
@@ -202,7 +170,18 @@ def make_rows(
     tuning: AutotuneChoice, key: str | None, copies: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
 ) -> Made:
     """The rows of a run: choices that did not compile, then each round. Runs in the writer's thread."""
-    choices = [_complete_choice(tuning, *copy) for copy in copies]
+    choices: list[TimedChoice] = []
+    by: ProcessTiming | None
+    for choice, description, others, reason, by in copies:
+        choice.parameters = {**parse_parameters(description), **others}
+        why = (by.describe_failure() if by else None) or reason
+        choice.fail_reason = None if why is None else extract_reason(why)
+        choice.in_subprocess = by is not None
+        if by is not None and by.process is not None:
+            choice.tuner_pid = by.process.pid
+        if by is not None and by.device is not None:
+            choice.device = f"{(tuning.device or 'cuda').split(':')[0]}:{by.device}"
+        choices.append(choice)
     timed = [choice for choice in choices if choice.stage == "precompile"]
     for stage, began_ns, seconds, reason, times in rounds:
         common = {"stage": stage, "time_ns": began_ns, "benchmark_s": seconds}
@@ -213,28 +192,13 @@ def make_rows(
     return make_choices(dataclasses.replace(tuning, inputs=parse_inputs(key)), timed)
 
 
-def _complete_choice(
-    tuning: AutotuneChoice,
-    timed: TimedChoice,
-    description: str,
-    others: dict[str, str],
-    reason: str | None,
-    by: ProcessTiming | None,
-) -> TimedChoice:
-    timed.parameters = {**parse_parameters(description), **others}
-    why = (by.describe_failure() if by else None) or reason
-    timed.fail_reason = None if why is None else extract_reason(why)
-    timed.in_subprocess = by is not None
-    if by is not None and by.process is not None:
-        timed.tuner_pid = by.process.pid
-    if by is not None and by.device is not None:
-        timed.device = f"{(tuning.device or 'cuda').split(':')[0]}:{by.device}"
-    return timed
-
-
 class SelectAlgorithm(CacheSource):
     name = TUNER
     late_needs = (torch_api.WORKERS,)
+    checks = (
+        functools.partial(require_modules, torch_api.SELECT, torch_api.PROCESS, torch_api.IR),
+        functools.partial(require_modules, torch_api.SCHEDULER, torch_api.CODECACHE),
+    )
     _thread = PerThread(TuningThread)
 
     def __init__(self, recorder: EventSink, detail: str):
@@ -244,11 +208,6 @@ class SelectAlgorithm(CacheSource):
         #: Tunings whose times another thread waits for, and what processes reported of choices, by id.
         self._pipelined: list[SelectorRun] = []
         self._measured: dict[int, ProcessTiming] = {}
-
-    @classmethod
-    def probe(cls) -> None:
-        modules = (torch_api.SELECT, torch_api.PROCESS, torch_api.IR, torch_api.SCHEDULER, torch_api.CODECACHE)
-        require_modules(*modules)
 
     def close(self) -> None:
         self._emit_open(lambda thread, run: True)
@@ -262,19 +221,19 @@ class SelectAlgorithm(CacheSource):
     def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         runs = self._thread.calls.pop() if self._thread.calls else []
         for run in runs:
-            # torch 2.13 gives (node, choice), 2.11 the node alone.
-            winner = result[1] if isinstance(result, tuple) else run.fastest()
+            # torch 2.13 gives (node, choice), 2.11 the node of the fastest choice alone.
+            is_pair = isinstance(result, tuple)
+            winner = result[1] if is_pair else min(run.times, key=run.times.__getitem__, default=None)
             if winner is not None and not run.settled:
                 run.settle(winner)
             self._emit_run(run)
         if error is not None and not runs:  # It had nothing to choose from.
-            name, layout = (call_argument(args, kwargs, *at) for at in ((1, "name"), (4, "layout")))
+            name, layout = call_arguments(args, kwargs, name=1, layout=4)
             common = self._start_run(name, layout, None, []).make_common()
             self.emit(make_choices, common, [TimedChoice(None, is_winner=False, fail_reason=_error_text(error))])
 
     def _before_tuning(self, args: Args, kwargs: Kwargs) -> None:
-        wanted = (1, "name"), (3, "layout"), (5, "inputs_key"), (6, "choices")
-        name, layout, key, choices = (call_argument(args, kwargs, *at) for at in wanted)
+        name, layout, key, choices = call_arguments(args, kwargs, name=1, layout=3, inputs_key=5, choices=6)
         run = self._start_run(name, layout, key, choices)
         # Emit what a compile left open that failed before its scheduler could settle it.
         self._emit_open(lambda thread, left: thread == get_ident() and left.owner != run.owner)
@@ -321,8 +280,7 @@ class SelectAlgorithm(CacheSource):
 
     @hook(torch_api.TIMES_LOOKED_UP, late=True)
     def _times_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        wanted = (2, "op"), (3, "inputs"), (4, "benchmark")
-        op, key, benchmark = (call_argument(args, kwargs, *at) for at in wanted)
+        op, key, benchmark = call_arguments(args, kwargs, op=2, inputs=3, benchmark=4)
         if error is not None and not self._thread.runs:
             # The look-up before the tuning, which only saves the compiles.
             self.emit_lookup("autotune", "local", "look_up", "failed", error, key=f"{op}: {key}")
@@ -347,14 +305,14 @@ class SelectAlgorithm(CacheSource):
     # Rounds of timing, in this process and in others.
 
     def _before_benchmark(self, args: Args, kwargs: Kwargs) -> None:
-        choices = list(call_argument(args, kwargs, 1, "choices"))
+        choices, layout = call_arguments(args, kwargs, choices=1, layout=3)
         if not self._thread.runs:
             # A tool kept the function that times the choices, and calls it again.
-            run = self._start_run(None, call_argument(args, kwargs, 3, "layout"), None, choices)
+            run = self._start_run(None, layout, None, choices)
             run.looked_up = True
             self._thread.runs.append(run)
         run = self._thread.runs[-1]
-        run.rounds.append(TimingRound(run.stage, choices))
+        run.rounds.append(TimingRound(run.stage, list(choices)))
 
     @hook(torch_api.BENCHMARKED, before=_before_benchmark, late=True)
     def _on_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
@@ -454,7 +412,22 @@ class SelectAlgorithm(CacheSource):
         return SelectorRun(name, None if device is None else str(device), key, list(choices), owner)
 
     def _emit_run(self, run: SelectorRun) -> None:
-        self.emit(make_rows, *copy_facts(run))
+        """Hand over what a run's rows need, without its live objects, which hold a whole graph."""
+        over = [(future, c) for future, c in (run.futures or {}).items() if future.done() and not c.failed]
+        # The seconds of each choice's own compile, if it succeeded. Futures give (kernel, microseconds).
+        seconds = {id(c): future.result()[1] / 1e6 for future, c in over if future.exception() is None}
+        choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
+        timed, at = run.rounds, {id(choice): n for n, choice in enumerate(run.choices)}
+        if run.answered:
+            timed = [*timed, TimingRound("benchmark", [*run.times], run.began_ns, times=run.times)]
+        elif run.error and not timed:  # It was aborted.
+            left = [choice for choice in run.choices if not choice.failed]
+            timed = [TimingRound("benchmark", left, run.began_ns, reason=run.error)]
+        rounds = [
+            (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
+            for r in timed
+        ]
+        self.emit(make_rows, run.make_common(), run.key, choices, rounds)
 
 
 def _error_text(error: BaseException) -> str:

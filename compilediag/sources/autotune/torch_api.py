@@ -116,9 +116,9 @@ declare_parameters(
 )
 
 
-def fused_choice(depth: int = 10) -> Any:
+def fused_choice() -> Any:
     """The choice whose fusion is timed, from the scheduler's frame a few frames up; None if it is no choice's."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(10):
         if is_frame_of(frame, SCHEDULER, "benchmark_when_ready", "speedup_by_fusion"):
             return frame.f_locals.get("choice")
     return None
@@ -146,12 +146,6 @@ def inner_choice(choice: Any) -> Any:
 def is_from_worker(kwargs: Mapping[str, Any]) -> bool:
     """True for a precompile of a kernel that comes from a process of torch's pool; one from a cache has no key."""
     return kwargs.get("reload_kernel") is not None and kwargs.get("static_triton_bundle_key") is not None
-
-
-def has_remote_cache(kernel: Any) -> bool:
-    """True if the tuned configuration of a kernel may come from a server."""
-    meta = kernel.inductor_meta
-    return bool(meta.get("autotune_remote_cache") or meta.get("bundled_autotune_remote_cache"))
 
 
 def why_infinite(kernel: Any, launcher: Any) -> str:

@@ -9,6 +9,7 @@ are alive: configurations, arguments and times.
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, Source, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument, require_modules, require_triton
+from ..hooks.torch_names import call_argument, call_arguments, require_modules, require_triton
 from . import torch_api
 
 #: Options of a configuration beside its own names.
@@ -49,11 +50,6 @@ def describe_inputs(arguments: Iterable[Any]) -> list[str]:
     """The tensors among the arguments of a kernel."""
     tensors = [a for a in arguments if hasattr(a, "stride") and hasattr(a, "dtype") and hasattr(a, "shape")]
     return [format_input(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
-
-
-def find_device(arguments: Iterable[Any]) -> str | None:
-    """The device of the first tensor among the arguments."""
-    return next((str(a.device) for a in arguments if hasattr(a, "stride") and hasattr(a, "device")), None)
 
 
 def make_choice(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
@@ -100,16 +96,12 @@ class KernelThread:
 
 class TritonHeuristics(CacheSource):
     name = "triton_heuristics"
+    checks = (require_triton, functools.partial(require_modules, torch_api.HEURISTICS, REMOTE_CACHE))
     _thread = PerThread(KernelThread)
 
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._kernels: weakref.WeakKeyDictionary[Any, KnownKernel] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def probe(cls) -> None:
-        require_triton()
-        require_modules(torch_api.HEURISTICS, REMOTE_CACHE)
 
     # Compiling the configurations.
 
@@ -122,7 +114,8 @@ class TritonHeuristics(CacheSource):
             return
         if info.get("autotune_cache_state") in ("hit", "miss"):
             # The worker looked it up, and does not report which tier answered.
-            tier = None if torch_api.has_remote_cache(kernel) else "local"
+            servers = ("autotune_remote_cache", "bundled_autotune_remote_cache")
+            tier = None if any(map(kernel.inductor_meta.get, servers)) else "local"
             self.emit_lookup("autotune", tier, "look_up", info["autotune_cache_state"], owner=owner)
         lost = info.get("num_configs", 0) - len(kernel.compile_results)
         if lost > 0:
@@ -305,7 +298,8 @@ class TritonAutotune(CacheSource):
         tuner, self._thread.launch = args[0], None
         if error is None:
             values = [*(tuner.nargs or {}).values(), *(args[1] if len(args) > 1 else {}).values()]
-            self._thread.launch = TunedLaunch(tuner, len(result), describe_inputs(values), find_device(values))
+            device = next((str(a.device) for a in values if hasattr(a, "stride") and hasattr(a, "device")), None)
+            self._thread.launch = TunedLaunch(tuner, len(result), describe_inputs(values), device)
 
     def _before_timing(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.error = None
@@ -329,9 +323,7 @@ class TritonAutotune(CacheSource):
 
     @hook(torch_api.DISK_CACHE_CHECKED, late=True)
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        tuner, key, configs = (
-            call_argument(args, kwargs, *at) for at in ((0, "self"), (1, "tuning_key"), (2, "configs"))
-        )
+        tuner, key, configs = call_arguments(args, kwargs, self=0, tuning_key=1, configs=2)
         if result and self._thread.launch is not None:
             launch, self._thread.launch = self._thread.launch, None
             launch.timed = [(config, _median(times), None) for config, times in tuner.configs_timings.items()]

@@ -27,7 +27,7 @@ from ..hooks.own_errors import describe_error, error_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import MAX_REASON, CacheSource, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument
+from ..hooks.torch_names import call_argument, call_arguments
 from . import torch_api
 
 #: Libraries that are remembered until the other thread reports.
@@ -198,7 +198,7 @@ class CodeCaches(CacheSource):
     # Python modules
 
     def _before_module(self, args: Args, kwargs: Kwargs) -> Begun:
-        path, attrs = call_argument(args, kwargs, 2, "path"), call_argument(args, kwargs, 4, "attrs")
+        path, attrs = call_arguments(args, kwargs, path=2, attrs=4)
         # With attributes, the module is made anew.
         return clock.now_ns(), attrs is None and path in args[0].modules_no_attr
 
@@ -216,7 +216,9 @@ class CodeCaches(CacheSource):
     def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
         thread = self._thread
-        thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
+        # Among the last of its cache, if it is new.
+        known_last = reversed(list(args[0].cache.items())) if error is None else ()
+        thread.library = key = next((name for name, each in known_last if each is result), None)
         if key is not None and args[0].__name__ == torch_api.CPP_WRAPPER_CACHE.name:
             self.emit(self._builds.claim, WRAPPER, key, self.context.current_attempt())
         if began is None or error is not None:
@@ -235,11 +237,13 @@ class CodeCaches(CacheSource):
     def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         if began is None:
             return
-        lock, builders = call_argument(args, kwargs, 0, "lock_path"), call_argument(args, kwargs, 1, "cpp_builders")
+        lock, builders = call_arguments(args, kwargs, lock_path=0, cpp_builders=1)
         start, exists = began
+        # In a thread of torch's pool no compile of its own runs.
+        is_worker = threading.current_thread().name.startswith("ThreadPool") and current_compile_id() is None
         build = Build(
             start,
-            "thread" if _is_worker_thread() else "process",
+            "thread" if is_worker else "process",
             None if exists else (clock.now_ns() - start) / 1e9,
             None if error is None else describe_error(error)[:MAX_REASON],
         )
@@ -303,7 +307,7 @@ class CodeCaches(CacheSource):
 
     @hook(torch_api.KERNEL_COMPILED)
     def _kernel_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        name, info = call_argument(args, kwargs, 0, "kernel_name"), call_argument(args, kwargs, 1, "info")
+        name, info = call_arguments(args, kwargs, kernel_name=0, info=1)
         seconds = info["compile_time_us"] / 1e6
         now = clock.now_ns()
         sent = self._sent.pop(name, (now - int(seconds * 1e9), "process"))
@@ -366,8 +370,3 @@ def _make_look_up(
         taken_s=None if found or error is not None else (clock.now_ns() - start) / 1e9,
         **error_columns(error, MAX_REASON),
     )
-
-
-def _is_worker_thread() -> bool:
-    """True in a thread of torch's pool, in which no compile of its own runs."""
-    return threading.current_thread().name.startswith("ThreadPool") and current_compile_id() is None

@@ -10,13 +10,13 @@ calls in between fill it in. A look-up of FxGraphCache within one of AOTAutograd
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ...decode.cache_keys import CacheKey
 from ...decode.records.cache_records import (
     NOT_LISTED,
     NOT_PICKLED,
@@ -40,10 +40,10 @@ from ...system import clock
 from ..compile_context import EventSink, Made
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.own_errors import describe_error
-from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.source import CacheSource, Callback, Source, hook
+from ..hooks.patches import Args, Kwargs, Raised
+from ..hooks.source import CacheSource, Callback, Hook, Source, hook
 from ..hooks.threads import PerThread
-from ..hooks.torch_names import HookPoint, TorchName, call_argument, require_triton
+from ..hooks.torch_names import HookPoint, TorchName, call_argument, call_arguments, require_triton
 from . import torch_api
 from .key_history import shared_history
 
@@ -73,24 +73,23 @@ class GuardedCache(CacheSource):
     def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._history = shared_history(self.context)
-        self._owner: Any = None
         self._registered: list[Any] = []
         self._filter = Callback(self, self._read_log)
         #: Called by torch with all caches that it clears: a fresh cache directory begins or ends.
         self.cache_clear = Callback(self, self._caches_cleared)
 
     @classmethod
-    def list_needs(cls) -> list[TorchName]:
-        return [*super().list_needs(), cls.result_point, cls.written_point, cls.cleared_point]
-
-    def patches(self) -> list[Patch]:
-        self._owner = self.cleared_point.owner()
+    def list_hooks(cls) -> list[Hook]:
         return [
-            *super().patches(),
-            self.watch(self.result_point, self._result_counted),
-            self.watch(self.written_point, self._entry_written),
-            self.watch(self.cleared_point, self._on_cleared),
+            *super().list_hooks(),
+            Hook(cls.result_point, cls._result_counted),
+            Hook(cls.written_point, cls._entry_written),
+            Hook(cls.cleared_point, cls._on_cleared),
         ]
+
+    @functools.cached_property
+    def _owner(self) -> Any:
+        return self.cleared_point.owner()
 
     def open(self) -> None:
         torch_api.cache_logger().addFilter(self._filter)
@@ -136,14 +135,10 @@ class GuardedCache(CacheSource):
 
     @hook(torch_api.ENTRIES_SEARCHED)
     def _entries_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """Torch has searched the entries of a key."""
         look = self._top(LookUp)
         if look is None or args[0] is not self._owner:
             return
-        key, local, _, evaluate, hints = (
-            call_argument(args, kwargs, at, name)
-            for at, name in enumerate(("key", "local", "remote_cache", "evaluate_guards", "hints"), 1)
-        )
+        key, local, evaluate, hints = call_arguments(args, kwargs, key=1, local=2, evaluate_guards=4, hints=5)
         look.key, look.is_local = key, bool(local)
         if error is not None:
             look.troubles["local"] = make_trouble(error)
@@ -152,22 +147,21 @@ class GuardedCache(CacheSource):
         _, content, info = result
         look.bytes = None if content is None else len(content)
         if info["cache_status_detailed"] == "guard_miss":
-            look.guard = self._describe_failing(info["cache_status_guard_expr"], evaluate, hints)
+            expression = info["cache_status_guard_expr"]
+            if len(self.context.cache_records) > 1:
+                look.guard = f"{expression}: {NOT_THE_SAME}"
+            else:
+                values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
+                look.guard = describe_failing_guards(expression, lambda text: bool(evaluate(text, hints)), values)
         elif content is None and local and not look.troubles and torch_api.has_files(self._owner, key):
             look.troubles["local"] = Trouble(None, "torch logged why")
-
-    def _describe_failing(self, expression: str, evaluate: Any, hints: Any) -> str:
-        if len(self.context.cache_records) > 1:
-            return f"{expression}: {NOT_THE_SAME}"
-        values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
-        return describe_failing_guards(expression, lambda guard: bool(evaluate(guard, hints)), values)
 
     def _result_counted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch counts which tier had the entry."""
         look = self._top(LookUp)
         if look is not None:
-            tiers = {"local": (2, "local_hit"), "remote": (4, "remote_hit")}
-            look.found = next((tier for tier, at in tiers.items() if call_argument(args, kwargs, *at)), None)
+            is_local, is_remote = call_arguments(args, kwargs, local_hit=2, remote_hit=4)
+            look.found = "local" if is_local else "remote" if is_remote else None
 
     def _entry_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         store = self._top(CacheStore)
@@ -180,10 +174,10 @@ class GuardedCache(CacheSource):
 
     def _read_log(self, record: logging.LogRecord) -> None:
         """Only the log has the error of an entry that could not be loaded or pickled."""
-        if record.exc_info and record.exc_info[1] is not None:
-            self._error_logged(str(record.msg), record.exc_info[1])
-
-    def _error_logged(self, message: str, error: BaseException) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return
+        message = str(record.msg)
         look, store = self._top(LookUp), self._top(CacheStore)
         if look is not None and "unable to load" in message:
             # Before torch 2.15 only the remote tier's message begins with the cache's name.
@@ -207,13 +201,10 @@ class GuardedCache(CacheSource):
             return rows
         at = next((at for at, row in enumerate(rows) if row.outcome == "hit"), 0)
         rows[at], key = self._history.compare(rows[at], look.components or ())
-        return [*rows, *([] if key is None else self._make_artifacts(rows[at], key))]
-
-    def _make_artifacts(self, row: CacheLookup, key: CacheKey) -> Iterator[tuple[Artifact, str]]:
-        """The parts of a key, for a later comparison with those of another session."""
-        for name, text in self._history.texts.write(key):
-            artifact = Artifact(time_ns=row.time_ns, compile_id=row.compile_id, compile_key=row.compile_key, name=name)
-            yield artifact, text
+        # The parts of the key, for a later comparison with those of another session.
+        parts = () if key is None else self._history.texts.write(key)
+        of_row = {name: getattr(rows[at], name) for name in ("time_ns", "compile_id", "compile_key")}
+        return [*rows, *((Artifact(**of_row, name=name), text) for name, text in parts)]
 
     def _emit_store(self, store: CacheStore) -> None:
         """The source of remote caches has the row of a failed put; here are the stores that failed before it."""
@@ -290,16 +281,13 @@ class FxGraphCache(GuardedCache):
             look.outcome, look.entry = "hit", {"kernels": columns["kernels"], "saved_s": columns["taken_s"]}
             look.entry["counted_again"] = torch_api.repeated_counts(result[0])
         else:
-            self._explain_miss(look, result[1])
-        self._emit_look_up(look)
-
-    def _explain_miss(self, look: LookUp, info: dict[str, Any]) -> None:
-        if info.get("cache_status_detailed") == "guard_miss":
-            look.outcome = "guard_miss"
-            if look.found:
+            is_guard_miss = result[1].get("cache_status_detailed") == "guard_miss"
+            look.outcome = "guard_miss" if is_guard_miss else look.outcome
+            if look.found and is_guard_miss:
                 look.reason = "the entry was compiled with other external libraries of the device"
-        elif look.found:
-            look.reason = "the generated code of the entry could not be written"
+            elif look.found:
+                look.reason = "the generated code of the entry could not be written"
+        self._emit_look_up(look)
 
     # Stores
 
@@ -351,7 +339,9 @@ class FxGraphCache(GuardedCache):
             self.emit_lookup(None, "local", "load", "failed", error)
         else:
             artifacts = torch_api.list_artifacts(call_argument(args, kwargs, 0, "artifacts"))
-            self.emit(_make_loaded_rows, clock.now_ns(), self.context.current_columns(), artifacts)
+            common: dict[str, Any] = {"time_ns": clock.now_ns(), "tier": "local", "action": "load"}
+            common |= {"outcome": "loaded", **self.context.current_columns()}
+            self.emit(lambda: [CacheLookup(cache=c, key=key, bytes=size, **common) for c, key, size in artifacts])
 
     # What is only announced
 
@@ -364,11 +354,6 @@ class FxGraphCache(GuardedCache):
             if lookup is not None:
                 reason, frame = torch_api.why_disabled(), self.context.frames.get(key or "", {})
                 self.emit(lambda: dataclasses.replace(lookup, reason=reason, **frame_columns(frame)))
-
-
-def _make_loaded_rows(time_ns: int, owner: Mapping[str, Any], artifacts: list[tuple[str, str, int]]) -> Made:
-    common: dict[str, Any] = {"time_ns": time_ns, "tier": "local", "action": "load", "outcome": "loaded", **owner}
-    return [CacheLookup(cache=cache, key=key, bytes=size, **common) for cache, key, size in artifacts]
 
 
 #: End of the reason where torch does not go on without the cache.

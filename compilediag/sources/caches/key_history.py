@@ -35,9 +35,9 @@ from ...system.files import HISTORY, find_user_folder, is_history_off, make_abso
 from ...system.interrupts import ignore, pass_on
 from ...system.program import program_name
 from ..compile_context import CompileContext, EventSink
-from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, hook
-from ..hooks.torch_names import call_argument
+from ..hooks.patches import Args, Kwargs, Raised
+from ..hooks.source import Hook, Source, hook
+from ..hooks.torch_names import call_argument, call_arguments
 from . import torch_api
 
 #: Limits: keys of one owner, keys of all owners, bytes of all keys.
@@ -60,7 +60,7 @@ PLAIN = {
 }
 #: A larger file is not ours: its keys have MAX_BYTES, the rest is configuration. A part of a key is not longer.
 MAX_FILE, MAX_PART = 64 << 20, 4 << 20
-#: CPU seconds that a statement may take, and steps of SQLite between two looks at the clock.
+#: CPU seconds that a use of the file may take, and steps of SQLite between two looks at the clock.
 MOST_S, STEPS = 1.0, 10_000
 PRUNE = (
     "DELETE FROM keys WHERE owner = :owner AND id NOT IN"
@@ -119,16 +119,13 @@ class StoredKeys:
             return
         packed = []
         for owner, key in keys:
-            settings = self._pack_settings(key.settings)
+            if self._packed is None or self._packed[0] is not key.settings:
+                body = _pack(key.settings)
+                self._packed = key.settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
+            settings = self._packed[1:]
             row = (_text(owner), key.key, clock.now_ns(), self._seen_in, settings[0], _pack(key.own))
             packed.append((settings, row))
         self._run(lambda db: _remember(db, packed))
-
-    def _pack_settings(self, settings: Components) -> tuple[str, bytes]:
-        if self._packed is None or self._packed[0] is not settings:
-            body = _pack(settings)
-            self._packed = settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
-        return self._packed[1:]
 
     def _run(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
         """The result of `work` on the open file, which is created if need be; None if that fails.
@@ -142,7 +139,9 @@ class StoredKeys:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_file(path)
             db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
-            _limit_time(db)
+            # It is on the path of a compile.
+            began = time.thread_time()
+            db.set_progress_handler(lambda: time.thread_time() - began > MOST_S, STEPS)
             db.execute("PRAGMA trusted_schema=OFF")
             db.execute("PRAGMA synchronous=OFF")
             _check_schema(db)
@@ -169,27 +168,26 @@ class StoredKeys:
 
 
 def _check_file(path: Path) -> None:
-    """Create the file for its owner alone if it does not exist; PermissionError if others could have written it."""
-    for place in (os.stat(path.parent), _stat_file(path)):
+    """Create the file for its owner alone if it does not exist.
+
+    PermissionError if others could have written it; OSError if it is a link, or no regular file.
+    """
+    folder = os.stat(path.parent)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(path, flags, 0o600)
+    try:
+        file = os.fstat(handle)
+    finally:
+        os.close(handle)
+    if not stat.S_ISREG(file.st_mode):
+        raise FileExistsError(f"{path} is not a regular file")
+    for place in (folder, file):
         if hasattr(os, "geteuid") and place.st_uid != os.geteuid():
             raise PermissionError(f"{path} or its folder belongs to another user")
         if hasattr(os, "geteuid") and place.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise PermissionError(f"other users can write to {path} or its folder; chmod go-w both")
-    if place.st_size > MAX_FILE:
+    if file.st_size > MAX_FILE:
         raise ValueError(f"{path} has more than {MAX_FILE >> 20} MB")
-
-
-def _stat_file(path: Path) -> os.stat_result:
-    """The state of a regular file, which is created if need be. OSError for a link, or anything else."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(path, flags, 0o600)
-    try:
-        found = os.fstat(handle)
-    finally:
-        os.close(handle)
-    if not stat.S_ISREG(found.st_mode):
-        raise FileExistsError(f"{path} is not a regular file")
-    return found
 
 
 def _check_schema(db: sqlite3.Connection) -> None:
@@ -197,12 +195,6 @@ def _check_schema(db: sqlite3.Connection) -> None:
     for kind, sql in db.execute("SELECT type, sql FROM sqlite_master LIMIT 10"):
         if sql is not None and (kind != "table" or " ".join(str(sql).split()) not in PLAIN):
             raise ValueError(f"it has another {kind} than ours")
-
-
-def _limit_time(db: sqlite3.Connection) -> None:
-    """Let each use of the file take at most MOST_S of CPU time: it is on the path of a compile."""
-    began = time.thread_time()
-    db.set_progress_handler(lambda: time.thread_time() - began > MOST_S, STEPS)
 
 
 def _earlier(db: sqlite3.Connection, owner: str, before_ns: int) -> list[tuple[str, Components, str]]:
@@ -279,12 +271,13 @@ class CacheKeys(Source):
         """The last that is handed over: all look-ups are compared before."""
         self.emit(self._history.save)
 
-    def patches(self) -> list[Patch]:
+    @classmethod
+    def list_hooks(cls) -> list[Hook]:
         if torch_api.AOT_KEY_LINES.exists():
-            autograd = self.watch(torch_api.AOT_KEY_LINES, self._autograd_details)
+            autograd = Hook(torch_api.AOT_KEY_LINES, cls._autograd_details)
         else:
-            autograd = self.watch(torch_api.AOT_KEY_HASHED, self._autograd_key)
-        return [*super().patches(), autograd]
+            autograd = Hook(torch_api.AOT_KEY_HASHED, cls._autograd_key)
+        return [*super().list_hooks(), autograd]
 
     @hook(torch_api.FX_KEY_HASHED)
     def _graph_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -296,7 +289,7 @@ class CacheKeys(Source):
             self._note(result[0], {}, self._settings.read(torch_api.autograd_config()))
 
     def _autograd_details(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        pickler, details, key = (call_argument(args, kwargs, *at) for at in enumerate(("pickler", "details", "key")))
+        pickler, details, key = call_arguments(args, kwargs, pickler=0, details=1, key=2)
         settings = self._settings.read(torch_api.autograd_settings(details))
         self._note(key, torch_api.autograd_components(pickler, details), settings)
 

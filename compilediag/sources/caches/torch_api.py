@@ -348,7 +348,13 @@ class SettingTexts:
         if parts != self._known:
             named = {name: pickle.loads(part) if isinstance(part, bytes) else part for name, part in parts.items()}
             self.texts = {f"{name}[{key}]": str(value) for name, part in named.items() for key, value in part.items()}
-            self._known = {name: _copy_settings(part) for name, part in parts.items()}
+            # Nobody else can change the lists, dicts and sets of the copy.
+            self._known = {
+                name: part
+                if isinstance(part, bytes)
+                else {k: copy.copy(v) if isinstance(v, (list, dict, set)) else v for k, v in part.items()}
+                for name, part in parts.items()
+            }
         return self.texts
 
 
@@ -380,13 +386,6 @@ def autograd_components(pickler: Any, details: Any) -> dict[str, str]:
     return found
 
 
-def _copy_settings(part: Any) -> Any:
-    """A dict of configuration whose lists, dicts and sets nobody else can change."""
-    if isinstance(part, bytes):
-        return part
-    return {key: copy.copy(value) if isinstance(value, (list, dict, set)) else value for key, value in part.items()}
-
-
 def _text(pickler: Any, part: Any) -> str:
     if isinstance(part, (str, bool, int, float, type(None))):
         return str(part)
@@ -407,11 +406,6 @@ def _text(pickler: Any, part: Any) -> str:
 def worker_kind() -> str:
     """How compile workers are started: subprocess, fork or spawn."""
     return str(sys.modules["torch._inductor.config"].worker_start_method)
-
-
-def key_of_library(cls: Any, load: Any) -> str | None:
-    """The key under which a C++ cache has what `load_async` gave: among the last, if it is new."""
-    return next((key for key, known in reversed(list(cls.cache.items())) if known is load), None)
 
 
 def target_files(builders: Any) -> list[str]:

@@ -209,11 +209,6 @@ def demoted_inputs(manager: Any, parent: Any, function_id: Any) -> set[int]:
     return set(getattr(manager, DEMOTED.name, {}).get(parent, {}).get(function_id, ()))
 
 
-def is_warming_up(manager: Any) -> bool:
-    """True while a function runs in its warm-up."""
-    return getattr(manager, WARMING_UP.name, None) is not None
-
-
 def trees_logger() -> logging.Logger:
     """The logger on which torch 2.15 says, once, that a function has been captured for too many sizes."""
     return logging.getLogger(f"{TREES}.__cudagraphs")

@@ -189,7 +189,7 @@ class CudaGraphs(Source):
     def _warmup_extended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Outside of a warm-up the call has no effect."""
         running = self._running
-        if running and torch_api.is_warming_up(args[0]):
+        if running and getattr(args[0], torch_api.WARMING_UP.name, None) is not None:
             running[-1]["extended"] = EXTENDED
 
     def _runs(self, manager: Any) -> Counter[Any]:
@@ -315,7 +315,8 @@ class CudaGraphSkips(Source):
         options = torch_api.graph_options(args, kwargs)
         known = getattr(args[0], "fx_kwargs", options)  # A graph from a cache has more than the call that loads it.
         wanted = bool(options.get("cudagraphs"))
-        self._thread.begun.append({"skips": self._thread.skips, "wanted": wanted, "mode": _mode(known)})
+        mode = "backward" if known.get("is_backward") else "inference" if known.get("is_inference") else "forward"
+        self._thread.begun.append({"skips": self._thread.skips, "wanted": wanted, "mode": mode})
 
     @hook(torch_api.GRAPH_BUILT, before=_before_graph)
     def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
@@ -376,12 +377,6 @@ class CudaGraphSkips(Source):
     def _emit_skip(self, columns: Any, args: Args, backend: str, mode: str | None, **known: Any) -> None:
         known.update(time_ns=clock.now_ns(), backend=backend, mode=mode, **self.context.current_columns())
         self.emit(make_action, columns, args, known)
-
-
-def _mode(options: dict[str, Any]) -> str:
-    if options.get("is_backward"):
-        return "backward"
-    return "inference" if options.get("is_inference") else "forward"
 
 
 def _parse_announced(message: str, names: tuple[str, ...]) -> dict[str, Any]:
@@ -491,15 +486,9 @@ class Replays(CountingSource):
         self._counts.append(count)
         return count
 
-    def hand_over(self) -> None:
-        for count in list(self._counts):
-            known = count.take()
-            if known is not None:
-                self.emit(make_action, None, (), known)
-
-    def reset_after_fork(self) -> None:
-        for count in self._counts:
-            count.take()
+    def take_counts(self) -> list[tuple[Any, ...]]:
+        taken = [count.take() for count in list(self._counts)]
+        return [(make_action, None, (), known) for known in taken if known is not None]
 
 
 #: Frames in which the user's line is looked for.

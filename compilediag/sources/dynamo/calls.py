@@ -133,16 +133,13 @@ class CallCounter:
             return
         self._is_counting = False  # Other threads add no code from here on.
         if monitoring.get_tool(tool) == TOOL:
-            self._free(monitoring, tool)
+            for tally in list(self.tallies.values()):
+                monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
+            for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
+                monitoring.register_callback(tool, event, None)
+            monitoring.free_tool_id(tool)
         self._tool = None
         self._open.clear()
-
-    def _free(self, monitoring: Any, tool: int) -> None:
-        for tally in list(self.tallies.values()):
-            monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
-        for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
-            monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
 
     def count(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]) -> None:
         """Count the calls of `code` from now on; `known` are further columns of its rows."""
@@ -217,6 +214,7 @@ DEPTH = 40
 class CompiledCalls(CountingSource):
     name = "calls"
     needs = torch_api.FOR_CALLS
+    checks = (require_monitoring,)
     on_request = True
     #: Whether the last conversion of the thread gave an entry.
     _gave_entry = PerThread(lambda: True)
@@ -226,17 +224,15 @@ class CompiledCalls(CountingSource):
         self._counter = CallCounter()
         self._began = time.monotonic()
 
-    @classmethod
-    def probe(cls) -> None:
-        require_monitoring()
-        super().probe()
-
     def open(self) -> None:
         """Start, with what was compiled before."""
         for code in self._counter.hooks():
             torch_api.leave_alone(code)
         self._counter.begin(torch_api.FRAME_CALLBACK.get_loaded())
-        for code in torch_api.compiled_codes():
+        # What torch has compiled or tried to, and `torch._dynamo.reset()` would clear.
+        for reference in list(torch_api.COMPILED_CODES.find().seen):
+            if (code := reference()) is None:
+                continue
             entries = torch_api.entries_of(code)
             for entry in entries:
                 self._count(entry.code, False, entry.compile_id, code)
@@ -266,21 +262,14 @@ class CompiledCalls(CountingSource):
         metrics = call_argument(args, kwargs, 0, "c")
         if None not in (metrics.start_time_us, metrics.end_time_us):
             self._counter.subtract(1000 * (metrics.end_time_us - metrics.start_time_us))
-        code = None if metrics.is_forward is False else self._find_given_up(metrics)
-        if code is not None:
-            self._count(code, True, torch_api.current_compile_id(), code)
-
-    def _find_given_up(self, metrics: Any) -> types.CodeType | None:
-        """The code that runs uncompiled from now on: its compile failed, or it had entries and now nothing to compile.
-
-        Torch did not give up on a function that never had anything to compile.
-        """
+        if metrics.is_forward is False:
+            return
         failed, gave_entry = metrics.fail_type is not None, self._gave_entry
         del self._gave_entry
-        if not failed and gave_entry:
-            return None
-        code = torch_api.converted_code(DEPTH)
-        return code if code is not None and (failed or torch_api.entries_of(code)) else None
+        code = torch_api.converted_code(DEPTH) if failed or not gave_entry else None
+        # Torch did not give up on a function that never had anything to compile.
+        if code is not None and (failed or torch_api.entries_of(code)):
+            self._count(code, True, torch_api.current_compile_id(), code)
 
     def _count(self, code: types.CodeType, is_eager: bool, compile_id: Any, owner: types.CodeType) -> None:
         known = {
@@ -293,15 +282,14 @@ class CompiledCalls(CountingSource):
 
     # What was counted
 
-    def hand_over(self) -> None:
+    def take_counts(self) -> list[tuple[Any, ...]]:
         self.interval_s = max(1.0, (time.monotonic() - self._began) / SHARE)
         self.overhead_ns += self._counter.own_ns
         self._counter.own_ns = 0
         rows = [row for tally in list(self._counter.tallies.values()) if (row := tally.take()) is not None]
-        if rows:
-            self.emit(lambda: [Calls(**row) for row in rows])
         while self._counter.errors and self.errors < MAX_ERRORS:
             self.note_error(self._counter.errors.pop())
+        return [(lambda: [Calls(**row) for row in rows],)] if rows else []
 
     def reset_after_fork(self) -> None:
         for tally in self._counter.tallies.values():

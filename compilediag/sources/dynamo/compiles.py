@@ -40,7 +40,7 @@ from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument, is_frame_of
 from . import torch_api
 from .stack_frames import add_call_stack, frames_outside
-from .torch_api import TracedOp, compiles_frame, get_setting, has_own_limit, is_conversion
+from .torch_api import TracedOp, compiles_frame, get_setting, is_conversion
 
 #: So many iterations are worth a note, if their operations are this share of the graph.
 MIN_ITERATIONS = 16
@@ -91,8 +91,13 @@ def find_unrolled_loop(ops: Sequence[TracedOp]) -> dict[str, Any] | None:
         return None
     depth, line = found
     file, _, function = stacks[0][depth]
-    body = _find_body(stacks, depth)
-    paths = [op[1] for op, stack in zip(repeated, stacks, strict=True) if _is_in(stack, depth, body)]
+    called = [stack[depth + 1].function if len(stack) > depth + 1 else None for stack in stacks]
+    [(body, times)] = Counter(called).most_common(1)
+    body = body if times >= _BODY_SHARE * len(stacks) else None
+    shared: list[str] = []
+    if body == _FORWARD:
+        paths = [op[1] for op, name in zip(repeated, called, strict=True) if name == body]
+        shared = [paths[0][n] for n in range(min(map(len, paths))) if len({path[n] for path in paths}) == 1]
     return {
         "file": file,
         "line": line,
@@ -102,7 +107,7 @@ def find_unrolled_loop(ops: Sequence[TracedOp]) -> dict[str, Any] | None:
         "ops": len(stacks),
         "graph_ops": len(ops),
         "body": body,
-        "module": _find_module(paths) if body == _FORWARD else None,
+        "module": shared[-1] if shared else None,
     }
 
 
@@ -115,41 +120,18 @@ def _find_loop(stacks: Sequence[Sequence[_Frame]]) -> tuple[int, int] | None:
     ):
         shared += 1
     for depth in reversed(range(shared)):
-        lines = [stack[depth].line for stack in stacks]
-        line = None if is_torch_file(first[depth].file) else find_loop_around(first[depth].file, lines)
-        if line is not None:
-            return depth, line
+        file, lines = first[depth].file, [stack[depth].line for stack in stacks]
+        top, bottom = min(lines), max(lines)
+        loops = () if is_torch_file(file) else _list_loops(file, "".join(linecache.getlines(file)))
+        around = [begin for begin, end in loops if begin <= top and bottom <= end]
+        if around:
+            return depth, max(around)
     return None
-
-
-def _find_body(stacks: Sequence[Sequence[_Frame]], depth: int) -> str | None:
-    called = Counter(stack[depth + 1].function for stack in stacks if len(stack) > depth + 1)
-    name, ops = max(called.items(), key=lambda item: item[1], default=(None, 0))
-    return name if ops >= _BODY_SHARE * len(stacks) else None
-
-
-def _is_in(stack: Sequence[_Frame], depth: int, body: str | None) -> bool:
-    return len(stack) > depth + 1 and stack[depth + 1].function == body
-
-
-def _find_module(paths: Sequence[tuple[str, ...]]) -> str | None:
-    """The innermost module around all of the operations."""
-    shared = [paths[0][depth] for depth in range(min(map(len, paths))) if len({path[depth] for path in paths}) == 1]
-    return shared[-1] if shared else None
-
-
-def find_loop_around(file: str, lines: Iterable[int]) -> int | None:
-    """The first line of the innermost loop of a file that contains these lines; None if none does, or the source can't
-    be read.
-    """
-    first, last = min(lines := [*lines]), max(lines)
-    around = [(begin, end) for begin, end in _list_loops(file, "".join(linecache.getlines(file))) if begin <= first]
-    return max((begin for begin, end in around if last <= end), default=None)
 
 
 @functools.lru_cache(64)
 def _list_loops(file: str, text: str) -> tuple[tuple[int, int], ...]:
-    """First and last line of each loop."""
+    """First and last line of each loop; none if the source can't be read."""
     try:
         nodes = [*ast.walk(ast.parse(text))]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -164,9 +146,9 @@ def _list_loops(file: str, text: str) -> tuple[tuple[int, int], ...]:
 AHEAD_DEPTH = 12
 
 
-def find_compiled_ahead(depth: int = AHEAD_DEPTH) -> tuple[types.CodeType, dict[str, Any]] | None:
+def find_compiled_ahead() -> tuple[types.CodeType, dict[str, Any]] | None:
     """The function that `aot_compile` compiles in this thread, and the columns of its compile; None if none does."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(AHEAD_DEPTH):
         if is_frame_of(frame, torch_api.AOT_COMPILE.module, torch_api.AOT_COMPILE.name):
             local = frame.f_locals
             code = torch_api.traced_code(local.get("model"))
@@ -208,11 +190,13 @@ def read_failure(fail_type: str) -> FailureColumns | None:
     local = frames[0].f_locals
     is_hit = bool(local.get("exceeded"))
     limit = local.get("limit_type") if is_hit else None
+    converters = [frame.f_locals.get("self") for frame in frames[1:2]]
+    is_argument = any(getattr(each, torch_api.OWN_LIMIT.name, None) is not None for each in converters)
     return {
         "on_failure": _find_handling(fail_type, local, frames[1:]),
         "limit": limit,
         "limit_value": get_setting(limit) if limit else None,
-        "limit_argument": _is_argument(frames[1:2]) if limit == "recompile_limit" else None,
+        "limit_argument": is_argument if limit == "recompile_limit" else None,
     }
 
 
@@ -220,21 +204,13 @@ def _find_handling(fail_type: str, local: dict[str, Any], callers: Sequence[Fram
     if local.get("one_graph"):
         is_hit = fail_type == _LIMIT_RAISED and not get_setting("fail_on_recompile_limit_hit")
         return "fullgraph" if fail_type == _BREAK or is_hit else "raised"
-    is_soft = fail_type in _list_soft(callers)
+    # After these torch runs a function uncompiled: since 2.13 also after wrong use.
+    handlers = [frame.f_code.co_names for frame in callers if "suppress_errors" in frame.f_code.co_names]
+    soft = (_BREAK, "UserError") if any("UserError" in names for names in handlers) else (_BREAK,)
+    is_soft = fail_type in soft
     if getattr(local.get("convert_frame_box"), "error_on_graph_break", False):
         return "error_on_graph_break" if is_soft else "raised"
     return "eager" if is_soft or get_setting("suppress_errors") else "raised"
-
-
-def _list_soft(callers: Sequence[FrameType]) -> tuple[str, ...]:
-    """The exceptions after which torch runs a function uncompiled: since 2.13 also those of wrong use."""
-    handlers = [frame.f_code.co_names for frame in callers if "suppress_errors" in frame.f_code.co_names]
-    return (_BREAK, "UserError") if any("UserError" in names for names in handlers) else (_BREAK,)
-
-
-def _is_argument(callers: Sequence[FrameType]) -> bool:
-    """True if `torch.compile(recompile_limit=...)` set the limit."""
-    return any(has_own_limit(frame.f_locals.get("self")) for frame in callers)
 
 
 #: Fields of the metrics that are times but no parts of the compile.
@@ -259,28 +235,21 @@ class Compiles(Source):
     @hook(torch_api.METRICS_RECORDED)
     def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = call_argument(args, kwargs, 0, "c")
-        if metrics.compile_id is None and metrics.co_name is None and self._add_compiled_ahead(metrics):
-            return
-        key = self.context.keys.match(metrics.compile_id)
-        # Not a copy: the writer's thread adds the call stack to it.
-        known = self.context.frames.get(key or "", {})
-        if metrics.fail_type is not None:
-            known.update(read_failure(metrics.fail_type) or {})
+        is_nameless = metrics.compile_id is None and metrics.co_name is None
+        ahead = find_compiled_ahead() if is_nameless else None
+        if ahead is not None:
+            code, known = ahead
+            known["compile_id"], key = self._captured
+            del self._captured
+            around = frames_outside(None, torch_api.AOT_COMPILE.module)
+            self.emit(add_call_stack, self.context.stacks, known, code, around, clock.now_ns())
+        else:
+            key = self.context.keys.match(metrics.compile_id)
+            # Not a copy: the writer's thread adds the call stack to it.
+            known = self.context.frames.get(key or "", {})
+            if metrics.fail_type is not None:
+                known.update(read_failure(metrics.fail_type) or {})
         self.emit(self._make_rows, metrics, known, key, get_ident())
-
-    def _add_compiled_ahead(self, metrics: Any) -> bool:
-        """Hand over a compile of `aot_compile`; False if this is none."""
-        found = find_compiled_ahead()
-        if found is None:
-            return False
-        code, known = found
-        known["compile_id"], key = self._captured
-        del self._captured
-        stacks = self.context.stacks
-        around = frames_outside(None, torch_api.AOT_COMPILE.module)
-        self.emit(add_call_stack, stacks, known, code, around, clock.now_ns())
-        self.emit(self._make_rows, metrics, known, key, get_ident())
-        return True
 
     def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None, thread: int) -> Made:
         if static := read_static_sources(vars(metrics)):
@@ -404,13 +373,9 @@ class Phases(CountingSource):
         super().close()
         self.recorder.progress.clear()
 
-    def hand_over(self) -> None:
+    def take_counts(self) -> list[tuple[Any, ...]]:
         ended = [self._ended.popleft() for _ in range(len(self._ended))]
-        if ended:
-            self.emit(lambda: [make_phase(*phase) for phase in ended])
-
-    def reset_after_fork(self) -> None:
-        self._ended.clear()
+        return [(lambda: [make_phase(*phase) for phase in ended],)] if ended else []
 
     def forget_calls(self) -> None:
         super().forget_calls()
@@ -439,10 +404,13 @@ class Phases(CountingSource):
             running.enter({**known, "trigger": "lazy_backward"})
         elif running.frames:
             frame = running.frames[-1][1]
-            if name == BACKEND:
-                self._read_graph(frame)
-            else:
+            if name != BACKEND:
                 frame["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
+                return
+            # The graph that goes to the backend: what repeats in it is found out in the writer's thread.
+            graph = torch_api.compiling_graph()
+            if graph is not None and len(graph.nodes) >= MIN_NODES:
+                self.emit(_add_repeated, frame, *torch_api.read_ops(graph))
 
     @hook(torch_api.EVENT_END)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -453,26 +421,17 @@ class Phases(CountingSource):
         if not running.stack:
             self._threads.pop(get_ident(), None)
         # In `lean`, most are short.
-        if self._is_full or not 0 <= end_ns - start_ns < FLOOR_NS:
-            self._keep(running, name, start_ns, clock.convert(end_ns), args[3].get("compile_id"))
-
-    def _keep(self, running: CompilingThread, name: str, start_ns: int, end_ns: int, compile_id: str | None) -> None:
-        """A phase has ended that may become a row."""
+        if not self._is_full and 0 <= end_ns - start_ns < FLOOR_NS:
+            return
+        end_ns, compile_id, stack = clock.convert(end_ns), args[3].get("compile_id"), running.stack
         if not is_phase_kept(name, end_ns - start_ns, self._is_full):
             return
         if len(self._ended) >= MAX_WAITING:
             self.dropped += 1
             return
-        stack = running.stack
         key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
         parent = stack[-1][0] if stack else None
         self._ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
-
-    def _read_graph(self, frame: dict[str, Any]) -> None:
-        """The graph that goes to the backend: what repeats in it is found out in the writer's thread."""
-        graph = torch_api.compiling_graph()
-        if graph is not None and len(graph.nodes) >= MIN_NODES:
-            self.emit(_add_repeated, frame, torch_api.read_module_ops(graph), torch_api.read_traced_ops(graph))
 
     def _read_frame(self, key: str | None) -> dict[str, Any]:
         """The function whose compile starts; remembered for its backward, which is announced without a name."""

@@ -7,6 +7,7 @@ result is an entry (saved), a failure, or code that is not looked up any more (b
 from __future__ import annotations
 
 import dataclasses
+import os
 import types
 from typing import Any
 
@@ -16,8 +17,8 @@ from ...system import clock
 from ..compile_context import Made, OwnerColumns, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
-from ..hooks.threads import PerThread
-from ..hooks.torch_names import call_argument
+from ..hooks.threads import PerThread, caller_frames
+from ..hooks.torch_names import call_argument, is_frame_of
 from . import torch_api
 
 CACHE = "dynamo_code"
@@ -108,13 +109,14 @@ class DynamoCache(CacheSource):
     # Entries that go
 
     def _entry_columns(self, entry: Any) -> OwnerColumns:
-        """compile_id, compile_key, function, file and line of an entry."""
         compile_id = getattr(entry, "compile_id", None)
         text, key = None if compile_id is None else str(compile_id), self.context.keys.find(compile_id)
         return {"compile_id": text, "compile_key": key, **code_columns(entry.code)}
 
     def _before_invalidation(self, args: Args, kwargs: Kwargs) -> OwnerColumns | None:
-        guards = None if torch_api.interpreter_exits() else torch_api.entry_guards(args[0])
+        # At the exit of the interpreter, weakref calls the finalizers of all objects that are left.
+        exits = any(is_frame_of(frame, "weakref", "_exitfunc") for frame in caller_frames(12))
+        guards = None if exits else torch_api.entry_guards(args[0])
         entry = getattr(guards, "cache_entry", None)
         return None if entry is None else self._entry_columns(entry)
 
@@ -213,16 +215,17 @@ class Profiles(CacheSource):
     def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch asks once per process, or once after `reset`; it treats a file that it cannot read as missing."""
         key = call_argument(args, kwargs, 0, "cache_key")
-        size = torch_api.profile_bytes(key)
+        path = torch_api.PROFILE_PATH.get_loaded()(key)
         columns: dict[str, Any]
-        if size == -1:
+        if path is None:
             columns = OFF
-        elif size is None:
+        elif not os.path.exists(path):
             columns = {"outcome": "miss"}
         elif result is None:
-            columns = {"outcome": "failed", "reason": "its file cannot be read as a profile", "bytes": size}
+            reason = "its file cannot be read as a profile"
+            columns = {"outcome": "failed", "reason": reason, "bytes": os.path.getsize(path)}
         else:
-            columns = {"outcome": "hit", "bytes": size}
+            columns = {"outcome": "hit", "bytes": os.path.getsize(path)}
         self._emit_row("look_up", key, error, columns)
 
     @hook(torch_api.PROFILE_WRITTEN)

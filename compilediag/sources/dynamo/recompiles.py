@@ -97,7 +97,8 @@ class Recompiles(Source):
             self._indexes[name] = failed.code, index
         every = range(len(failed.entries))
         ages, reasons = list(map(failed.read_age, every)), list(map(failed.find_reason, every))
-        return index.find_closest(failed.entries, ages, reasons, failed.read_scope())
+        alive = next(entry for entry in failed.entries if not torch_api.is_dead(entry))
+        return index.find_closest(failed.entries, ages, reasons, GuardScope(alive.guard_manager, failed.f_locals))
 
     def _check_entry(
         self, failed: FailedCall, at: int, closest: FailedEntry | None = None, form: ReasonForm | None = None
@@ -147,11 +148,6 @@ class FailedCall:
         if at < len(reasons) and reasons[at].startswith(start):
             return reasons[at]
         return next((reason for reason in reasons if reason.startswith(start)), "")
-
-    def read_scope(self) -> GuardScope:
-        """Where the values of the guards are read."""
-        alive = next(entry for entry in self.entries if not torch_api.is_dead(entry))
-        return GuardScope(alive.guard_manager, self.f_locals)
 
 
 def _make_rows(
@@ -274,17 +270,12 @@ class EntryIndex:
         self._count += 1
         self._entries[id(guards)] = weakref.ref(guards), self._count
         for text in guards.code_parts:
-            slot, required = self._known.get(text) or self._read(text)
+            if text not in self._known:
+                kind, source, required = _split_text(text)
+                self._known[text] = self._slots.setdefault((kind, source), _Slot(kind, source)), required
+            slot, required = self._known[text]
             slot.add(required, self._count)
         return self._count
-
-    def _read(self, text: str) -> tuple[_Slot, Hashable]:
-        kind, source, required = _split_text(text)
-        slot = self._slots.get((kind, source))
-        if slot is None:
-            slot = self._slots[kind, source] = _Slot(kind, source)
-        self._known[text] = slot, required
-        return slot, required
 
 
 def _split_text(text: str) -> tuple[str, str, Hashable]:

@@ -12,7 +12,7 @@ import inspect
 import threading
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...decode.guards.failed_guards import FailedEntry, make_recompile_events
@@ -29,7 +29,7 @@ from ..hooks.source import CountingSource, hook
 from ..hooks.threads import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, Unavailable, is_frame_of
 from . import torch_api
-from .stack_frames import Places, UserLine, add_call_stack, find_user_line, frames_outside
+from .stack_frames import UserLine, add_call_stack, find_user_line, frames_outside
 from .torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
 
 # How often calls were refused, by the function and the guards that failed: one row at first, then counts.
@@ -160,26 +160,20 @@ class CalledFunction(NamedTuple):
     through: tuple[types.CodeType, ...] = ()
 
 
-def find_called_function(depth: int = CALL_DEPTH) -> CalledFunction | None:
-    """The function that the compiled call of this thread is about to run; None if its arguments do not show it.
+def find_called_function() -> CalledFunction | None:
+    """The Python function that the compiled call of this thread is about to run, with the variables with which it
+    begins; None if it is no such function, or its arguments do not show them.
 
     A compiled module calls `forward` with the arguments of its call, unless it has hooks, which can change them.
     """
-    for frame in caller_frames(depth):
-        if is_frame_of(frame, torch_api.EVAL_FRAMES, "compile_wrapper"):
-            local = frame.f_locals
-            return bind_call(local.get("fn"), local.get("args", ()), local.get("kwargs", {}))
-    return None
-
-
-def bind_call(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CalledFunction | None:
-    """A call of a Python function as the variables with which it begins; None if it is no such function."""
-    through: tuple[types.CodeType, ...] = ()
-    if torch_api.is_module_call(function):
-        forward = torch_api.plain_forward(function.__self__)
-        if forward is None:
-            return None
-        function, through = forward, torch_api.module_call_codes()
+    frames = caller_frames(CALL_DEPTH)
+    frame = next((each for each in frames if is_frame_of(each, torch_api.EVAL_FRAMES, "compile_wrapper")), None)
+    if frame is None:
+        return None
+    local = frame.f_locals
+    args, kwargs = local.get("args", ()), local.get("kwargs", {})
+    function: Any
+    function, through = torch_api.find_forward(local.get("fn"))
     if isinstance(function, types.MethodType):
         function, args = function.__func__, (function.__self__, *args)
     if not isinstance(function, types.FunctionType):
@@ -414,9 +408,11 @@ class Refusals(CountingSource):
             return
         found = [] if compared is None or f_locals is None else self._list_failures(compared.entries, f_locals)
         is_plain = by == "aot_compile" and code.co_varnames[:1] != ("self",)
-        around = _read_stack(through, AOT_COMPILE.module if is_plain else None)
-        stacks = self.context.stacks
-        self.emit(add_call_stack, stacks, tally.known, code, around, clock.now_ns())
+        # What `aot_compile` calls with the same arguments is left out; the frames of torch through which the function
+        # would have been called are added.
+        codes, offsets = frames_outside(None, AOT_COMPILE.module if is_plain else None)
+        around = [*codes, *through], [*offsets, *(-1 for _ in through)]
+        self.emit(add_call_stack, self.context.stacks, tally.known, code, around, clock.now_ns())
         self.emit(make_first_rows, tally, clock.now_ns(), found, is_torch_file)
 
     def _list_failures(self, entries: Sequence[Any], f_locals: dict[str, Any]) -> list[FailedEntry]:
@@ -432,12 +428,8 @@ class Refusals(CountingSource):
 
     # What was counted
 
-    def hand_over(self) -> None:
-        for tally, count in self._tallies.take():
-            self.emit(make_count, tally, count, clock.now_ns())
-
-    def reset_after_fork(self) -> None:
-        self._tallies.take()
+    def take_counts(self) -> list[tuple[Any, ...]]:
+        return [(make_count, tally, count, clock.now_ns()) for tally, count in self._tallies.take()]
 
 
 def _compare(code: types.CodeType, f_locals: dict[str, Any]) -> Comparison | None:
@@ -452,12 +444,3 @@ def _compare(code: types.CodeType, f_locals: dict[str, Any]) -> Comparison | Non
             return None
         first.append(f"{failure.guard} {failure.actual}")
     return Comparison(entries, tuple(first))
-
-
-def _read_stack(through: Sequence[types.CodeType], outside: str | None) -> Places:
-    """The frames around a call, and those of torch through which the function would have been called.
-
-    `outside`: a module of torch that calls it with the same arguments, and is left out with what it calls.
-    """
-    codes, offsets = frames_outside(None, outside)
-    return [*codes, *through], [*offsets, *(-1 for _ in through)]

@@ -88,24 +88,21 @@ def read_call(code: types.CodeType, at: int) -> str | None:
         line, end_line, column, end_column = position
         if line is None or end_line is None or column is None or end_column is None:
             return None
-        return _cut(linecache.getlines(code.co_filename), line, end_line, column, end_column)
+        lines = linecache.getlines(code.co_filename)
+        if not 0 < line <= end_line <= len(lines):
+            return None
+        # Columns count UTF-8 bytes.
+        part = [text.encode() for text in lines[line - 1 : end_line]]
+        if part[0][column:].startswith(_LOOPS):
+            return _find_iterated([part[0][column:], *part[1:]])
+        if len(part) > MAX_LINES:
+            return None
+        part[-1] = part[-1][:end_column]
+        part[0] = part[0][column:]
+        return b"".join(part).decode().strip() or None
     except Exception as error:  # A changed file, or text that is no UTF-8: the frame has no call then.
         pass_on(error)
         return None
-
-
-def _cut(lines: list[str], line: int, end_line: int, column: int, end_column: int) -> str | None:
-    """The text between two places. Columns count UTF-8 bytes."""
-    if not 0 < line <= end_line <= len(lines):
-        return None
-    part = [text.encode() for text in lines[line - 1 : end_line]]
-    if part[0][column:].startswith(_LOOPS):
-        return _find_iterated([part[0][column:], *part[1:]])
-    if len(part) > MAX_LINES:
-        return None
-    part[-1] = part[-1][:end_column]
-    part[0] = part[0][column:]
-    return b"".join(part).decode().strip() or None
 
 
 def _find_iterated(lines: list[bytes]) -> str | None:
@@ -232,11 +229,6 @@ def add_call_stack(
 
 def read_frames(around: Places) -> list[Frame]:
     return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not code.co_filename.startswith(_OWN)]
-
-
-def read_logged_frames(around: Places) -> list[Frame]:
-    """The frames as torch's logs have them, so that a stack of a shape record has the same key in both."""
-    return [Frame(frame.file, frame.line, frame.function, frame.code) for frame in read_frames(around)]
 
 
 @cache_by_code(10_000)

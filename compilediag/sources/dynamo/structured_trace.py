@@ -35,7 +35,7 @@ from ..compile_context import EventSink, Made
 from ..guards.torch_api import source_name
 from ..hooks.source import Callback, Source
 from . import torch_api
-from .stack_frames import Places, frames_outside, read_logged_frames
+from .stack_frames import Places, frames_outside, read_frames
 
 #: (compile id, compile key)
 Compiling = tuple[str | None, str | None]
@@ -163,21 +163,18 @@ class _Listeners(list[logging.Handler]):
 
     def __bool__(self) -> bool:
         try:
-            return self._is_wanted()
+            if len(self) != 1 or self[0] is not self._own:
+                return len(self) > 0
+            # torch has to build a record that does not say what it is.
+            asked = torch_api.record_asked_for()
+            if asked is not None and asked[0] in BUILT:
+                self._source.run_shielded(self._source.build, *asked)
+            return asked is None
         except RecursionError as error:
             self._source.escaped.append(error)
         except BaseException as error:
             self._source.handle_escaped(error)
         return len(self) > 1
-
-    def _is_wanted(self) -> bool:
-        """True if torch has to build the record: somebody else listens, or it does not say what it is."""
-        if len(self) != 1 or self[0] is not self._own:
-            return len(self) > 0
-        asked = torch_api.record_asked_for()
-        if asked is not None and asked[0] in BUILT:
-            self._source.run_shielded(self._source.build, *asked)
-        return asked is None
 
 
 def _find_plain_list(handlers: Any) -> Any:
@@ -200,7 +197,8 @@ def _make_read_shape_rows(
     user = [Frame(each.filename, each.lineno, each.name, each.line) for each in found.pop("user_stack") or ()]
     record = {name: _TEXTS.get(name, str)(value) for name, value in found.items() if value is not None}
     compile_id, key = compiling
-    stacks = (user, read_logged_frames(around))
+    # As torch's logs have them, so that a stack has the same key in both.
+    stacks = user, [Frame(frame.file, frame.line, frame.function, frame.code) for frame in read_frames(around)]
     return records.decode(kind, record, {}, compile_id, time_ns, stacks, compile_key=key)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import sys
 import types
 from collections.abc import Callable
@@ -88,7 +87,7 @@ EXAMPLE_INPUTS = HookPoint(EVAL_FRAMES, "_get_or_add_example_inputs")
 #: Finds the first guard that fails: of an entry at a recompile, and of code that was compiled ahead of time.
 GUARDS_COMPARED = HookPoint(GUARDS, "GuardManagerWrapper.check_verbose")
 
-#: The limit that torch.compile was given, on objects of this class. Since 2.13.
+#: The limit that `torch.compile(recompile_limit=...)` was given, on objects of this class. Since 2.13.
 OWN_LIMIT = TorchName(CONVERT, "ConvertFrameAssert._recompile_limit", required=False)
 
 COMPILE_CONTEXT = TorchName("torch._guards", "CompileContext.try_get")
@@ -180,12 +179,12 @@ def current_compile_id() -> Any:
     return None if context is None else context.compile_id
 
 
-def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
+def compiling_code() -> tuple[types.CodeType, Any] | None:
     """The code object that Dynamo compiles in this thread and its backend, from the frame of `_compile`.
 
     The start of a compile is announced without the function's name; a few frames up it is a local variable.
     """
-    for frame in caller_frames(depth):
+    for frame in caller_frames(12):
         if compiles_frame(frame):
             local = frame.f_locals
             code = local.get("code")
@@ -193,9 +192,9 @@ def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
     return None
 
 
-def compiling_graph(depth: int = 12) -> Any:
+def compiling_graph() -> Any:
     """The graph that Dynamo hands to the backend in this thread, from the frame that does so; None if not found."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(12):
         if is_frame_of(frame, OUTPUT_GRAPH, "call_user_compiler"):
             return getattr(frame.f_locals.get("gm"), "graph", None)
     return None
@@ -215,31 +214,22 @@ ModuleOp = tuple[tuple[Module, ...], tuple[object, ...]]
 TracedOp = tuple[str | None, tuple[str, ...], str | int]
 
 
-def read_module_ops(graph: Any) -> list[ModuleOp]:
-    """The calls of a graph: the modules around each, outermost first, and what makes two calls the same.
+def read_ops(graph: Any) -> tuple[list[ModuleOp], list[TracedOp]]:
+    """The calls of a graph, in both forms.
 
     A size that is a symbol counts as any: comparing symbols would add guards.
     """
-    ops: list[ModuleOp] = []
-    for node in graph.nodes:
-        if is_call(node):
-            modules = tuple((node.meta.get("nn_module_stack") or {}).values())
-            target = None if node.op == "call_module" else node.target
-            shape = getattr(node.meta.get("example_value"), "shape", ())
-            ops.append((modules, (node.op, target, tuple(size if type(size) is int else None for size in shape))))
-    return ops
-
-
-def read_traced_ops(graph: Any) -> list[TracedOp]:
-    """The calls of a graph: where each was traced, and what it calls."""
-    ops: list[TracedOp] = []
-    for node in graph.nodes:
-        if is_call(node):
-            paths = tuple(path for path, _ in (node.meta.get("nn_module_stack") or {}).values())
-            # The graph keeps a function alive, so its number is its own.
-            called = node.target if isinstance(node.target, str) else id(node.target)
-            ops.append((node.meta.get("stack_trace"), paths, called))
-    return ops
+    of_modules: list[ModuleOp] = []
+    traced: list[TracedOp] = []
+    for node in filter(is_call, graph.nodes):
+        modules = tuple((node.meta.get("nn_module_stack") or {}).values())
+        target = None if node.op == "call_module" else node.target
+        shape = getattr(node.meta.get("example_value"), "shape", ())
+        of_modules.append((modules, (node.op, target, tuple(size if type(size) is int else None for size in shape))))
+        # The graph keeps a function alive, so its number is its own.
+        called = node.target if isinstance(node.target, str) else id(node.target)
+        traced.append((node.meta.get("stack_trace"), tuple(path for path, _ in modules), called))
+    return of_modules, traced
 
 
 def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:
@@ -255,9 +245,9 @@ def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def jump_text(depth: int = 12) -> str | None:
+def jump_text() -> str | None:
     """The text that torch logs for the break at a branch on data in this thread: with explanation and hints."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(12):
         if frame.f_code.co_name == "jump_graph_break":
             error = frame.f_locals.get("exc")
             return None if error is None else str(error)
@@ -299,12 +289,6 @@ def looked_up_entries(code: types.CodeType) -> list[Any]:
     return [*(() if region is None else of_region(code, region)), *of_region(code, -1)]
 
 
-def compiled_codes() -> list[types.CodeType]:
-    """The code objects that torch has compiled or tried to: those that `torch._dynamo.reset()` would clear."""
-    tracker = COMPILED_CODES.find()
-    return [code for reference in list(tracker.seen) if (code := reference()) is not None]
-
-
 def converted_frame(depth: int = 8) -> Any:
     """The frame whose conversion has just begun in this thread; None if it is not found."""
     for frame in caller_frames(depth):
@@ -334,19 +318,6 @@ def entry_number(entry: Any) -> int:
     return entry.compile_id.frame_compile_id or 0
 
 
-def interpreter_exits(depth: int = 12) -> bool:
-    """True while weakref calls, at the exit of the interpreter, the finalizers of all objects that are left."""
-    return any(is_frame_of(frame, "weakref", "_exitfunc") for frame in caller_frames(depth))
-
-
-def profile_bytes(key: str) -> int | None:
-    """Bytes of the profile on disk; None if there is no such file, -1 if torch keeps none on disk."""
-    path = PROFILE_PATH.get_loaded()(key)
-    if path is None:
-        return -1
-    return os.path.getsize(path) if os.path.exists(path) else None
-
-
 def leave_alone(code: types.CodeType) -> None:
     """Dynamo runs this code of ours as it is, also where it would compile everything that is called."""
     action = FRAME_ACTION.get_loaded()
@@ -366,11 +337,6 @@ def compiles_frame(frame: types.FrameType) -> bool:
 def is_conversion(frame: types.FrameType) -> bool:
     """True for the frame that compiles a function, and for those that call it and decide what a failure means."""
     return compiles_frame(frame) or is_frame_of(frame, CONVERT, "__call__")
-
-
-def has_own_limit(converter: Any) -> bool:
-    """True for what converts functions with a limit of their own, that of `torch.compile(recompile_limit=...)`."""
-    return getattr(converter, OWN_LIMIT.name, None) is not None
 
 
 def traced_code(model: Any) -> types.CodeType | None:
@@ -409,37 +375,34 @@ def is_refusing(depth: int = 8) -> bool:
     return any(is_frame_of(frame, EVAL_FRAMES, "fail_callback") for frame in caller_frames(depth))
 
 
-def is_about_to_compile(depth: int = 20) -> bool:
+def is_about_to_compile() -> bool:
     """True while what converts a frame looks for tensors: if there are any, it compiles next."""
-    frames = list(caller_frames(depth))
+    frames = list(caller_frames(20))
     places = [at for at, frame in enumerate(frames) if frame.f_globals.get("__name__") == CONVERT]
-    if not places or is_refusing(depth):
+    if not places or is_refusing(20):
         return False
     around = frames[places[-1] + 1 : places[-1] + 2]
     return not any(frame.f_code is DISABLING_WRAPPER.get_loaded() for frame in around)
 
 
-def is_module_call(function: Any) -> bool:
-    """True for the bound method that calls a module."""
-    method = sys.modules["torch"].nn.Module.__call__
-    return isinstance(function, types.MethodType) and function.__func__ is method
+def find_forward(function: Any) -> tuple[Any, tuple[types.CodeType, ...]]:
+    """What a call of a function runs with the same arguments, and the code of torch in between, outermost first.
 
-
-def plain_forward(module: Any) -> Any:
-    """The method that a call of a module runs with the same arguments; None if hooks can change them."""
+    For the bound method that calls a module that is its `forward`; None if the module has hooks, which can change the
+    arguments.
+    """
+    cls = sys.modules["torch"].nn.Module
+    if not isinstance(function, types.MethodType) or function.__func__ is not cls.__call__:
+        return function, ()
+    module: Any = function.__self__
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return None if any(getattr(module, kind, None) for kind in kinds) else module.forward
+    forward = None if any(getattr(module, kind, None) for kind in kinds) else module.forward
+    return forward, (cls._wrapped_call_impl.__code__, cls._call_impl.__code__)
 
 
-def module_call_codes() -> tuple[types.CodeType, ...]:
-    """The code of a module's call, outermost first."""
-    module = sys.modules["torch"].nn.Module
-    return module._wrapped_call_impl.__code__, module._call_impl.__code__
-
-
-def refused_ahead(depth: int = 8) -> types.CodeType | None:
+def refused_ahead() -> types.CodeType | None:
     """The function that was compiled ahead of time and whose guards are compared in this thread; None if none is."""
-    for frame in caller_frames(depth):
+    for frame in caller_frames(8):
         if frame.f_globals.get("__name__") == AOT_COMPILE.module:
             artifacts = getattr(frame.f_locals.get("self"), "_artifacts", None)
             return getattr(artifacts, "original_code", None)
@@ -452,10 +415,10 @@ def trace_logger() -> logging.Logger:
 
 
 def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | None:
-    """The record for which torch asks, three frames up, whether anybody listens: its name, and the functions that give
+    """The record for which torch asks, two frames up, whether anybody listens: its name, and the functions that give
     its metadata and its payload. None where something else asks.
     """
-    caller = sys._getframe(3)
+    caller = sys._getframe(2)
     if caller.f_code.co_name != WRITER:
         return None
     local = caller.f_locals

@@ -129,7 +129,6 @@ def _find_node(root: _Root, around: Traced, code: types.CodeType, line: int | No
 
 
 def _make_rows(node: Traced, root: _Root) -> Iterator[TracedFunction]:
-    """The rows of a function and of those that it calls."""
     waiting: list[tuple[Traced, str | None]] = [(node, None)]
     while waiting:
         node, caller = waiting.pop()

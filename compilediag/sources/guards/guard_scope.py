@@ -133,7 +133,10 @@ class GuardValues(NamedTuple):
 def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> GuardValues:
     """Describe what the guard expects, and the value now."""
     if (parsed.source or "").endswith("._dynamo_dynamic_range"):
-        return GuardValues(parsed.expected, _describe_ranges(scope.value(parsed.operands[0])[0]))
+        marks, _ = scope.value(parsed.operands[0])
+        is_torchs = type(marks) is set and all(type_name(type(mark)) == "_DimRange" for mark in marks)
+        # The repr of torch's own class has the numbers alone.
+        return GuardValues(parsed.expected, format_dim_ranges(repr(marks) if is_torchs else ""))
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
         return GuardValues(parsed.expected, _describe_operands(parsed, scope))
     if value is NOTHING:
@@ -144,12 +147,6 @@ def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING)
             return GuardValues(parsed.expected, _describe_missing(missing))
     describe_kind = _DESCRIBERS.get(parsed.kind)
     return describe_kind(parsed, value) if describe_kind else GuardValues(parsed.expected, describe(value))
-
-
-def _describe_ranges(marks: Any) -> str:
-    is_torchs = type(marks) is set and all(type_name(type(mark)) == "_DimRange" for mark in marks)
-    # The repr of torch's own class has the numbers alone.
-    return format_dim_ranges(repr(marks) if is_torchs else "")
 
 
 def _describe_missing(error: Exception) -> str | None:
@@ -258,23 +255,21 @@ def find_state_changes(text: str) -> Iterator[tuple[str, str, str]]:
     except ValueError as error:
         pass_on(error)
         before = {}
-    now = json.loads(torch_api.global_state())
+    now = json.loads(torch_api.GLOBAL_STATE.find()().__getstate__())
     for part in now:
-        if part in before and before[part] != now[part]:
-            yield from _compare_part(part, before[part], now[part])
+        old, new = before.get(part), now[part]
+        if part not in before or old == new:
+            continue
+        if part == "default_dtype":
+            yield part, _dtype_name(old), _dtype_name(new)
+        elif part != "autocast_state":
+            yield part, str(old), str(new)
+        elif _autocast_text(old) != _autocast_text(new):
+            yield "autocast", _autocast_text(old), _autocast_text(new)
+        elif old["cached_enabled"] != new["cached_enabled"]:
+            yield "autocast_cache", str(old["cached_enabled"]), str(new["cached_enabled"])
     if not before:
         yield "global state", "unchanged", "changed"
-
-
-def _compare_part(part: str, before: Any, now: Any) -> Iterator[tuple[str, str, str]]:
-    if part == "default_dtype":
-        yield part, _dtype_name(before), _dtype_name(now)
-    elif part != "autocast_state":
-        yield part, str(before), str(now)
-    elif _autocast_text(before) != _autocast_text(now):
-        yield "autocast", _autocast_text(before), _autocast_text(now)
-    elif before["cached_enabled"] != now["cached_enabled"]:
-        yield "autocast_cache", str(before["cached_enabled"]), str(now["cached_enabled"])
 
 
 def _dtype_name(number: Any) -> str:

@@ -171,7 +171,14 @@ def _make_first(debug: Any, guard_manager: Any, scope: GuardScope) -> FailingGua
         # The parts of one lambda guard: torch itself searches for the part that is false.
         text = next((part for part in parts if scope.is_false(part)), text)
     parsed = parse_guard(text, "SYMBOLIC_SHAPE_GUARD" if len(parts) > 1 else None)
-    first = _make_special_failure(text, guard_manager, scope) or make_failure(parsed, scope)
+    # Where C++ says less than the guard knows.
+    known: list[FailingGuard] = []
+    if text.startswith("GLOBAL_STATE changed"):
+        leaves = [leaf for leaf in guard_manager.root.get_leaf_guards() if type(leaf).__name__ == "GLOBAL_STATE"]
+        known = find_state_failures(leaves[0], None) if leaves else []
+    elif text.startswith("Duplicate tensor found"):
+        known = find_duplicates(guard_manager, scope)
+    first = known[0] if known else make_failure(parsed, scope)
     first.is_first = True
     place = find_user_line(getattr(debug, "user_stack", None))
     if place is None and first.user_file is None:
@@ -179,17 +186,6 @@ def _make_first(debug: Any, guard_manager: Any, scope: GuardScope) -> FailingGua
     if place is not None:
         first.user_file, first.user_line, first.user_code = place
     return first
-
-
-def _make_special_failure(text: str, guard_manager: Any, scope: GuardScope) -> FailingGuard | None:
-    """The first failure where C++ says less than the guard knows."""
-    if text.startswith("GLOBAL_STATE changed"):
-        for leaf in guard_manager.root.get_leaf_guards():
-            if type(leaf).__name__ == "GLOBAL_STATE":
-                return next(iter(find_state_failures(leaf, None)), None)
-    if text.startswith("Duplicate tensor found"):
-        return next(iter(find_duplicates(guard_manager, scope)), None)
-    return None
 
 
 def _find_line(mgr: Any, parsed: ParsedGuard, scope: GuardScope) -> tuple[str, int, str | None] | None:

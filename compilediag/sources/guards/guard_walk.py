@@ -59,7 +59,12 @@ def read_texts(guard_manager: Any) -> EntryTexts:
     if texts is None:
         asked = (read_check(part) for part in guard_manager.code_parts if part.startswith(_ASK_CONTAINERS))
         containers = tuple(check.operands[0] for check in asked if check.operands)
-        texts = _known[guard_manager] = EntryTexts(_find_stateful(guard_manager), containers)
+        pairs, sources = _find_pairs(guard_manager), torch_api.unaliased_sources(guard_manager)
+        stateful: tuple[str, ...] | None = None
+        if pairs is not None and sources is not None:
+            # A single tensor cannot be the same object as another one.
+            stateful = (*(sources if len(sources) > 1 else ()), *pairs)
+        texts = _known[guard_manager] = EntryTexts(stateful, containers)
     return texts
 
 
@@ -79,15 +84,6 @@ def runs_users_code(guard_manager: Any, scope: GuardScope) -> bool:
     return False
 
 
-def _find_stateful(guard_manager: Any) -> tuple[str, ...] | None:
-    pairs = _find_pairs(guard_manager)
-    sources = torch_api.unaliased_sources(guard_manager)
-    if pairs is None or sources is None:
-        return None
-    # A single tensor cannot be the same object as another one.
-    return (*(sources if len(sources) > 1 else ()), *pairs)
-
-
 def _find_pairs(guard_manager: Any) -> list[str] | None:
     """The sources that have to be one object; None if there are guards on several values of another kind.
 
@@ -97,7 +93,9 @@ def _find_pairs(guard_manager: Any) -> list[str] | None:
     text = "\n".join(parts)
     if not any(hint in text for hint in _HINTS):
         return []
-    last = _read_last_parts(guard_manager.root)
+    # The code parts of the root's last guards, which keep no state: torch 2.15 lists them with the others.
+    guards = guard_manager.root.get_epilogue_lambda_guards()
+    last = {split_comment(part)[0].rstrip() for guard in guards for part in guard.verbose_code_parts()}
     pairs: list[str] = []
     for part in parts:
         if part in last or not any(hint in part for hint in _HINTS):
@@ -110,12 +108,6 @@ def _find_pairs(guard_manager: Any) -> list[str] | None:
         # OBJECT_ALIASING: `a is b`.
         pairs += [path.torch_text for path in check.operands]
     return pairs
-
-
-def _read_last_parts(root: Any) -> set[str]:
-    """The code parts of the root's last guards, which keep no state: torch 2.15 lists them with the others."""
-    guards = root.get_epilogue_lambda_guards()
-    return {split_comment(part)[0].rstrip() for guard in guards for part in guard.verbose_code_parts()}
 
 
 class PartialChecks:
@@ -134,14 +126,12 @@ class PartialChecks:
 
     def holds(self, mgr: Any, source: str, beside: Collection[str]) -> bool:
         """True if everything at and below a manager holds. `beside`: the sources of the other managers on its path."""
-        if self.stateful is None or mgr.has_no_accessors() or self._is_related(source):
+        if self.stateful is None or mgr.has_no_accessors():
             return False
+        if any(each.startswith(source) or source.startswith(each) for each in self.stateful):
+            return False  # A manager on the path, or below it, has a guard with state.
         copy = self.root.clone_manager(lambda part: part.get_source() not in beside)
         return bool(self.check(copy).result)
-
-    def _is_related(self, source: str) -> bool:
-        """True if a manager on the path to `source`, or below it, has a guard with state."""
-        return any(s.startswith(source) or source.startswith(s) for s in self.stateful or ())
 
     def describe_failure(self, path: Collection[str]) -> str:
         """The failure that C++ reports for the managers of one path alone; "" if they hold."""
@@ -191,7 +181,11 @@ def find_failing_managers(
         debug = check(copy)
     if managers is None:
         managers = _copy_tree(root, stateful)[1]
-    return (failing, managers) if _are_sure(failing, managers) else None
+    sources = [source for source, _ in managers]
+    if len(set(sources)) < len(sources) or not failing <= set(sources):
+        return None
+    # The manager of a dict checks more than its guards.
+    return None if any(is_dict(manager) for _, manager in managers) else (failing, managers)
 
 
 def _find_source(parts: list[str]) -> str | None:
@@ -246,16 +240,6 @@ def _find_on_path(manager: Any, source: str) -> Iterator[tuple[Any, list[Any]]]:
                 yield found, before + passed
         if not is_dict(manager):  # A dict checks its keys and values in an order of its own.
             before.append(child)
-
-
-def _are_sure(failing: set[str], managers: Managers) -> bool:
-    """False if a source has no manager or several, or a manager is a dict's, which checks more than its guards."""
-    sources = [source for source, _ in managers]
-    return (
-        len(set(sources)) == len(sources)
-        and failing <= set(sources)
-        and not any(is_dict(manager) for _, manager in managers)
-    )
 
 
 def is_dict(manager: Any) -> bool:
@@ -411,8 +395,8 @@ _GO_ON = {
     "TORCH_FUNCTION_MODE_STACK",
     "DEFAULT_DEVICE",
 }
-#: Leaf guards that compare several values and keep state for it between calls.
-_RELATIONAL = {"NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"}
+#: Leaf guards that compare several values and keep state for it between calls, as NO_TENSOR_ALIASING does.
+_RELATIONAL = {"OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"}
 
 
 class FailingGuards(list[FailingGuard]):
@@ -599,7 +583,8 @@ class GuardWalk:
                 continue
             if name == source:
                 # HASATTR names its child after the parent; the accessor knows the attribute.
-                name = _attribute_of(mgr, position, source)
+                kind, _, rest = mgr.get_accessors()[position].repr().partition("(")
+                name = f"{source}.{rest[:-1]}" if kind.endswith("GetAttrGuardAccessor") else source
             # Below a failing length, what is missing is that failure again.
             self.visit(child, name, source, value, passed)
         self.beside = beside
@@ -611,7 +596,14 @@ class GuardWalk:
             self.walk_manager(child, name, child_value)
             self.path.pop()
         elif missing_matters and isinstance(missing, (AttributeError, LookupError)):
-            self.keep_missing(name, missing, child.fail_count())
+            # In the words that C++ uses.
+            if name.endswith(FUNCTION_PARTS):
+                text = f"CodeGuardAccessor: Not a function on {name}"
+            elif isinstance(missing, AttributeError):
+                text = f"getattr failed on source {name}"
+            else:
+                text = f"{type(missing).__name__} on {name}"
+            self.keep(parse_guard(text), child.fail_count())
 
     def walk_items(self, managers: dict[int, tuple[Any, Any]]) -> None:
         for _, pair in sorted(managers.items(), key=lambda item: item[0]):
@@ -641,20 +633,16 @@ class GuardWalk:
         passed = True
         for leaf in mgr.get_leaf_guards():
             name = type(leaf).__name__
-            if name in _RELATIONAL:
-                self.defer(leaf, name, mgr)
+            if name == "NO_TENSOR_ALIASING":
+                self.aliasing = True
+            elif name in _RELATIONAL:
+                for part in leaf.verbose_code_parts():
+                    self.relational.setdefault(part, mgr.fail_count())
             elif not _holds(leaf, value):
                 passed = False
                 if not self.report(leaf, name, value, mgr.fail_count()):
                     return False, False
         return passed, True
-
-    def defer(self, leaf: Any, name: str, mgr: Any) -> None:
-        if name == "NO_TENSOR_ALIASING":
-            self.aliasing = True
-        else:
-            for part in leaf.verbose_code_parts():
-                self.relational.setdefault(part, mgr.fail_count())
 
     def report(self, leaf: Any, name: str, value: Any, fail_count: int) -> bool:
         """Keep one failing leaf; True if the walk may go on."""
@@ -674,29 +662,17 @@ class GuardWalk:
     def keep(self, parsed: ParsedGuard, fail_count: int, value: Any = NOTHING) -> None:
         self.found.append(make_failure(parsed, self.scope, fail_count, value))
 
-    def keep_missing(self, name: str, error: Exception, fail_count: int) -> None:
-        """The source cannot be reached; in the words that C++ uses."""
-        if name.endswith(FUNCTION_PARTS):
-            text = f"CodeGuardAccessor: Not a function on {name}"
-        elif isinstance(error, AttributeError):
-            text = f"getattr failed on source {name}"
-        else:
-            text = f"{type(error).__name__} on {name}"
-        self.keep(parse_guard(text), fail_count)
-
     def keep_tensor(self, parsed: ParsedGuard, check: TensorCheck, value: Any, fail_count: int) -> bool:
         same_type, found = make_tensor_failures(parsed, check, value, self.scope, fail_count)
+        # Autocast also shows in the dispatch keys of every tensor; it is reported once, as global state.
+        has_changed = any(found.source == "autocast" for found in self.found)
         for failure in found:
             is_autocast = "Autocast" in (failure.expected or "") + (failure.actual or "")
-            if not (failure.kind == "dispatch_keys" and is_autocast and self.has_autocast_changed()):
+            if not (failure.kind == "dispatch_keys" and is_autocast and has_changed):
                 self.found.append(failure)
         return same_type
 
-    def has_autocast_changed(self) -> bool:
-        """Autocast also shows in the dispatch keys of every tensor; it is reported once, as global state."""
-        return any(found.source == "autocast" for found in self.found)
-
-    def keep_false_parts(self, parts: list[str], fail_count: int, leaf: str | None = "SYMBOLIC_SHAPE_GUARD") -> None:
+    def keep_false_parts(self, parts: list[str], fail_count: int, leaf: str = "SYMBOLIC_SHAPE_GUARD") -> None:
         """The false ones among the code parts of one guard."""
         for part in parts:
             if self.is_late():
@@ -706,13 +682,6 @@ class GuardWalk:
 
     def walk_last(self) -> None:
         """The guards that C++ checks last: those that compare several values, and the root's epilogue."""
-        self.walk_relations()
-        root = self.guard_manager.root
-        for leaf in root.get_epilogue_lambda_guards():
-            if not _holds(leaf, self.scope.f_locals):
-                self.keep_false_parts(leaf.verbose_code_parts(), root.fail_count())
-
-    def walk_relations(self) -> None:
         if self.aliasing:
             self.found.extend(find_duplicates(self.guard_manager, self.scope))
         for part, fail_count in self.relational.items():
@@ -723,6 +692,10 @@ class GuardWalk:
                     self.found[-1].actual = actual
             elif self.scope.is_false(part):
                 self.keep(parsed, fail_count)
+        root = self.guard_manager.root
+        for leaf in root.get_epilogue_lambda_guards():
+            if not _holds(leaf, self.scope.f_locals):
+                self.keep_false_parts(leaf.verbose_code_parts(), root.fail_count())
 
 
 def _holds(leaf: Callable[[Any], bool], value: Any) -> bool:
@@ -732,8 +705,3 @@ def _holds(leaf: Callable[[Any], bool], value: Any) -> bool:
         pass_on(error)
         # A check that raises has failed, as in C++, which clears the error.
         return False
-
-
-def _attribute_of(mgr: Any, position: int, source: str) -> str:
-    kind, _, rest = mgr.get_accessors()[position].repr().partition("(")
-    return f"{source}.{rest[:-1]}" if kind.endswith("GetAttrGuardAccessor") else source

@@ -92,13 +92,15 @@ def read_attribute(value: Any, name: str) -> Any:
         except RuntimeError as error:  # Of a tensor: it has no such field now.
             pass_on(error)
             raise Unreadable(name) from None
-    own = _own_attributes(value)
+    getter = _find_in_classes(cls, "__dict__")
+    # Empty for an object that has no `__dict__`, or one of its class's making. It can be of a subclass.
+    own = getter.__get__(value, cls) if type(getter) in _FIELDS else {}
     if (attribute := dict.get(own, name, _MISSING)) is not _MISSING:
         return attribute
     if found is not _MISSING:
         return _bind(found, value, cls)
     # Parameters, buffers and submodules are found by torch's own `__getattr__`.
-    for kind in ("_parameters", "_buffers", "_modules") if torch_api.is_module(value) else ():
+    for kind in ("_parameters", "_buffers", "_modules") if issubclass(cls, torch.nn.Module) else ():
         members = dict.get(own, kind, _MISSING)
         if issubclass(type(members), dict) and dict.__contains__(members, name):
             return _read_dict_item(members, name)
@@ -111,12 +113,6 @@ def _find_in_classes(cls: type, name: str) -> Any:
         if found is not _MISSING:
             return found
     return _MISSING
-
-
-def _own_attributes(value: Any) -> dict[str, Any]:
-    """The `__dict__` of an object; empty if it has none, or one of its class's making. It can be of a subclass."""
-    getter = _find_in_classes(type(value), "__dict__")
-    return getter.__get__(value, type(value)) if type(getter) in _FIELDS else {}
 
 
 def _bind(found: Any, value: Any, cls: type) -> Any:
@@ -249,20 +245,20 @@ class FrameReader:
 
     def read(self, path: Path) -> Any:
         """The value of a path. LookupError or AttributeError if it does not exist; Unreadable."""
-        return self.walk(self._read_root(path), path.steps)
-
-    def _read_root(self, path: Path) -> Any:
+        value: Any
         if path.scope in self._scopes:
-            return self._scopes[path.scope][path.root]
-        if path.scope == "function" and path.root == "__import__":
-            return sys.modules[str(path.arguments[0])]
-        if path.scope == "function":
-            return self._get_function(path.root, _OF_DYNAMO)(*path.arguments)
-        if path.root in self._scopes:
-            return self._scopes[path.root]  # The guard tree has a manager for the globals.
-        if path.root in _MODULES:
-            return self._functions()[path.root]
-        raise NameError(path.root)
+            value = self._scopes[path.scope][path.root]
+        elif path.scope == "function" and path.root == "__import__":
+            value = sys.modules[str(path.arguments[0])]
+        elif path.scope == "function":
+            value = self._get_function(path.root, _OF_DYNAMO)(*path.arguments)
+        elif path.root in self._scopes:
+            value = self._scopes[path.root]  # The guard tree has a manager for the globals.
+        elif path.root in _MODULES:
+            value = self._functions()[path.root]
+        else:
+            raise NameError(path.root)
+        return self.walk(value, path.steps)
 
     def walk(self, value: Any, steps: tuple[Step, ...]) -> Any:
         """The value that some steps lead to."""
@@ -282,14 +278,18 @@ class FrameReader:
                 return read_attribute(value, str(name))
             case "item":
                 return read_item(value, self._read_key(name))
-            case "method":
-                return _call_method(value, str(name))
+            case "method" if name in ("size", "stride", "storage_offset", "dim"):
+                return torch_api.read_geometry(value, str(name))
+            case "method" if name == "keys":
+                return _read_keys(value)
+            case "method" if name == "__neg__":
+                return -_as_number(value)
             case "call" if type(value) is weakref.ReferenceType:
                 return value()
             case "function":
                 function = _FUNCTIONS.get(name) or self._get_function(str(name), _OF_DYNAMO)
                 return function(value, *(self._read_key(one) if isinstance(one, Path) else one for one in arguments))
-        raise Unreadable(f"by {kind}")
+        raise Unreadable(f"by {kind} {name}")
 
     def _read_key(self, key: object) -> Any:
         if isinstance(key, Opaque):
@@ -376,6 +376,7 @@ _NAMES = {"inf": math.inf, "float": float, "complex": complex, "int": int, "bool
 _NUMBERS = (bool, int, float)
 #: Types whose comparison runs no code of the user's.
 _PLAIN = (*_NUMBERS, str, bytes, complex, type(None), type(Ellipsis))
+_PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Not: lambda value: not _as_bool(value),
     ast.USub: lambda value: -_as_number(value),
@@ -427,16 +428,6 @@ _CHECKS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _call_method(value: Any, name: str) -> Any:
-    if name in ("size", "stride", "storage_offset", "dim"):
-        return torch_api.read_geometry(value, name)
-    if name == "keys":
-        return _read_keys(value)
-    if name == "__neg__":
-        return -_as_number(value)
-    raise Unreadable(f"by {name}()")
-
-
 def _as_number(value: Any) -> Any:
     if type(value) not in _NUMBERS:
         raise Unreadable("no number")
@@ -457,7 +448,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def _is_plain(value: Any, depth: int = 4) -> bool:
-    if type(value) in _PLAIN or torch_api.is_constant(value):
+    if type(value) in _PLAIN or type(value) in _PLAIN_OF_TORCH:
         return True
     if type(value) in (tuple, list, set, frozenset) and depth:
         return all(_is_plain(item, depth - 1) for item in value)
@@ -527,9 +518,10 @@ def _describe(value: Any, depth: int) -> str:
     if _is_one(cls, _EXACT):
         return repr(value)
     if _is_one(cls, (slice, range)):
-        return _span(value, depth)
+        parts = ", ".join(_describe(part, depth - 1) for part in (value.start, value.stop, value.step))
+        return f"{cls.__name__}({parts})"
     if _is_one(cls, (str, bytes, bytearray)):
-        return _text(value)
+        return repr(value) if len(value) <= MAX_CHARS else f"{value[: MAX_CHARS // 2]!r}... ({len(value)} long)"
     if id(cls) in _BRACKETS:
         return _container(value, depth)
     if _is_one(cls, _OF_CODE):
@@ -547,17 +539,6 @@ def _describe(value: Any, depth: int) -> str:
 
 def _plain(text: Any) -> str:
     return text if type(text) is str else "?"
-
-
-def _text(value: str | bytes | bytearray) -> str:
-    if len(value) <= MAX_CHARS:
-        return repr(value)
-    return f"{value[: MAX_CHARS // 2]!r}... ({len(value)} long)"
-
-
-def _span(value: slice | range, depth: int) -> str:
-    parts = ", ".join(_describe(part, depth - 1) for part in (value.start, value.stop, value.step))
-    return f"{type(value).__name__}({parts})"
 
 
 def _container(value: Any, depth: int) -> str:

@@ -58,11 +58,6 @@ def unaliased_sources(guard_manager: Any) -> list[str] | None:
     return sources and [source if isinstance(source, str) else source_name(source) for source in sources]
 
 
-def global_state() -> str:
-    """torch's global state as the JSON text that a guard on it holds."""
-    return str(GLOBAL_STATE.find()().__getstate__())
-
-
 def without_torch_function() -> contextlib.AbstractContextManager[None]:
     """In the block, torch functions of modes and subclasses are off, as where C++ checks guards."""
     block: contextlib.AbstractContextManager[None] = torch._C.DisableTorchFunction()
@@ -93,16 +88,6 @@ def tensor_metadata(tensor: Any) -> tuple[str, str, str]:
             pass_on(error)
             shape = "[?]"
         return dtype, shape, str(base.device.__get__(tensor))
-
-
-def is_module(value: Any) -> bool:
-    """True for a torch.nn.Module."""
-    return issubclass(type(value), torch.nn.Module)
-
-
-def is_constant(value: Any) -> bool:
-    """True for values of torch's own that cannot change, and whose comparison runs no other code."""
-    return type(value) in (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
 
 def read_geometry(tensor: Any, method: str) -> Any:

@@ -34,7 +34,7 @@ class WhenImported(MetaPathFinder):
         fail: Callable[[BaseException], object],
         handle: Callable[[BaseException], None],
     ):
-        self._actions = actions
+        self.actions = actions
         self._fail, self._handle = fail, handle
         #: `name`: the module whose own loader this thread searches now.
         self._searching = threading.local()
@@ -43,29 +43,22 @@ class WhenImported(MetaPathFinder):
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         try:
-            return self._find_notifying(name)
+            action = self.actions.get(name)
+            if action is None or getattr(self._searching, "name", None) == name:
+                return None
+            try:
+                self._searching.name = name
+                spec = importlib.util.find_spec(name)
+            finally:
+                self._searching.name = None
+            if spec is not None and spec.loader is not None:
+                spec.loader = _NotifyingLoader(spec.loader, action, self._fail, self._handle)
+            return spec
         except RecursionError as error:
             self._fail(error)
         except BaseException as error:
             self._handle(error)
         return None
-
-    def _find_notifying(self, name: str) -> ModuleSpec | None:
-        action = self._actions.get(name)
-        if action is None or getattr(self._searching, "name", None) == name:
-            return None
-        try:
-            self._searching.name = name
-            spec = importlib.util.find_spec(name)
-        finally:
-            self._searching.name = None
-        if spec is not None and spec.loader is not None:
-            spec.loader = _NotifyingLoader(spec.loader, action, self._fail, self._handle)
-        return spec
-
-    def list_names(self) -> list[str]:
-        """The modules whose import it waits for."""
-        return list(self._actions)
 
     def install(self) -> None:
         _installed.append(self)
@@ -73,7 +66,7 @@ class WhenImported(MetaPathFinder):
 
     def remove(self) -> None:
         """Take it out. A tool that keeps copies of `sys.meta_path` can put it back; then it finds nothing."""
-        self._actions = {}
+        self.actions = {}
         with contextlib.suppress(ValueError):
             sys.meta_path.remove(self)
         with contextlib.suppress(ValueError):
@@ -82,7 +75,7 @@ class WhenImported(MetaPathFinder):
 
 def list_waiting() -> list[str]:
     """The modules whose import is waited for now; empty when no watch runs."""
-    return [f"import of {name}" for finder in _installed_finders() for name in finder.list_names()]
+    return [f"import of {name}" for finder in _installed_finders() for name in finder.actions]
 
 
 def remove_all() -> None:

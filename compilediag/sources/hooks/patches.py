@@ -98,7 +98,12 @@ class Patch:
 
     def install(self) -> None:
         _installed.append(self)
-        setattr(self.owner, self.name, _bind_like(self._original, self._function))
+        function: Any = self._function
+        if isinstance(self._original, (staticmethod, classmethod)):
+            function = type(self._original)(function)
+        elif isinstance(self._original, MethodType):
+            function = MethodType(function, self._original.__self__)
+        setattr(self.owner, self.name, function)
         self.is_live = True
 
     def remove(self) -> None:
@@ -109,7 +114,7 @@ class Patch:
         with contextlib.suppress(ValueError):
             _installed.remove(self)
         # Who keeps the wrapper does not keep the recording.
-        self._observe = self._shield = self._before = _ignore
+        self._observe = self._shield = self._before = lambda *args: None
 
     def passes_on_to(self, function: Any) -> Any:
         """What `function` calls, if it is this patch's wrapper and without effect; else None."""
@@ -119,17 +124,6 @@ class Patch:
 def _function_of(value: Any) -> Any:
     """The function of a static or class method, also of one that a tool has read with `getattr` and put back bound."""
     return getattr(value, "__func__", value)
-
-
-def _bind_like(original: Any, function: Callable[..., Any]) -> Any:
-    """A function as a static, class or bound method if `original` is one."""
-    if isinstance(original, (staticmethod, classmethod)):
-        return type(original)(function)
-    return MethodType(function, original.__self__) if isinstance(original, MethodType) else function
-
-
-def _ignore(*args: Any) -> None:
-    """What a wrapper calls that has no effect any more."""
 
 
 def skip_inert(function: Any) -> Any:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -35,14 +35,10 @@ class Hook(NamedTuple):
 
     point: HookPoint
     observe: Callable[..., None] | None
-    before: Callable[..., Any] | None
-    late: bool
-    optional: bool
-    full: bool
-
-    def is_wanted(self, detail: str) -> bool:
-        """True if it is watched in this torch."""
-        return (detail == "full" or not self.full) and (not self.optional or self.point.exists())
+    before: Callable[..., Any] | None = None
+    late: bool = False
+    optional: bool = False
+    full: bool = False
 
 
 def hook(
@@ -69,7 +65,7 @@ def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) 
     """The method is called before each call of these functions, as `method(args, kwargs)`; nothing is after it."""
 
     def mark(method: Method) -> Method:
-        vars(method)["hooks"] = [Hook(point, None, method, late, optional, False) for point in points]
+        vars(method)["hooks"] = [Hook(point, None, method, late, optional) for point in points]
         return method
 
     return mark
@@ -124,7 +120,7 @@ class Source:
 
     @classmethod
     def list_hooks(cls) -> list[Hook]:
-        """The hooks of all methods."""
+        """The hooks of all methods. A subclass adds those whose point it has to choose."""
         methods = [method for base in cls.__mro__ for method in vars(base).values() if isinstance(method, FunctionType)]
         return [each for method in methods for each in vars(method).get("hooks", ())]
 
@@ -133,24 +129,25 @@ class Source:
         """The names of torch without which the source cannot work."""
         return [*cls.needs, *(each.point for each in cls.list_hooks() if not (each.late or each.optional))]
 
-    def patches(self) -> list[Patch]:
-        """The hooks, not yet installed. Unavailable if torch lacks one of the functions."""
-        return self._make_patches([each for each in self.list_hooks() if not each.late])
-
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         """Hooks for modules that torch may import later: module -> a function that gives them once it is imported."""
-        modules = dict.fromkeys(each.point.module for each in self.list_hooks() if each.late)
-        return {module: functools.partial(self._make_late_patches, module) for module in modules}
+        hooks = [each for each in self.list_hooks() if each.late]
+        return {
+            module: functools.partial(
+                self._make_patches,
+                [each for each in hooks if each.point.module == module],
+                [name for name in self.late_needs if name.module == module],
+            )
+            for module in dict.fromkeys(each.point.module for each in hooks)
+        }
 
-    def _make_late_patches(self, module: str) -> list[Patch]:
-        require(name for name in self.late_needs if name.module == module)
-        return self._make_patches([each for each in self.list_hooks() if each.late and each.point.module == module])
-
-    def _make_patches(self, hooks: list[Hook]) -> list[Patch]:
+    def _make_patches(self, hooks: list[Hook], needs: Iterable[TorchName] = ()) -> list[Patch]:
+        """The patches of some hooks, not yet installed. Unavailable if torch lacks one of the functions or `needs`."""
+        require(needs)
         return [
             self.watch(each.point, self._bind(each.observe), self._bind(each.before))
             for each in hooks
-            if each.is_wanted(self.detail)
+            if (self.detail == "full" or not each.full) and (not each.optional or each.point.exists())
         ]
 
     def _bind(self, method: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -200,14 +197,9 @@ class Source:
     def _install(self) -> None:
         self.end()  # What an interrupt may have left.
         self.probe()
-        self._patches = self.patches()
+        self._patches = self._make_patches([each for each in self.list_hooks() if not each.late])
         for patch in self._patches:
             patch.install()
-        self._install_late()
-        self.is_open = True
-        self.open()
-
-    def _install_late(self) -> None:
         waiting: dict[str, Callable[[], None]] = {}
         for module, patches in self.late_patches().items():
             if module in sys.modules:
@@ -217,6 +209,8 @@ class Source:
         if waiting:
             self._imports = WhenImported(waiting, self.escaped.append, self.handle_escaped)
             self._imports.install()
+        self.is_open = True
+        self.open()
 
     def _install_patches(self, patches: Callable[[], list[Patch]]) -> None:
         for patch in patches():
@@ -246,16 +240,13 @@ class Source:
             finders = [] if self._imports is None else [self._imports.remove]
             own_errors.run_each((*finders, *(patch.remove for patch in reversed(self._patches))))
         finally:
-            self._close_open()
-
-    def _close_open(self) -> None:
-        try:
-            if self.is_open:
-                self.close()
-            self.is_open = False
-        except Exception as error:
-            pass_on(error)
-            self.count_error(error)
+            try:
+                if self.is_open:
+                    self.close()
+                self.is_open = False
+            except Exception as error:
+                pass_on(error)
+                self.count_error(error)
 
     def note_time(self, args: Args, kwargs: Kwargs) -> int:
         """The time at which a call begins, for a hook's `before`."""
@@ -336,7 +327,10 @@ class Source:
 
 
 class CountingSource(Source):
-    """A source whose hooks add up; the writer's thread asks for the sums before a batch, once they are due."""
+    """A source whose hooks add up; the writer's thread asks for the sums before a batch, once they are due.
+
+    `take_counts` gives what was counted since the last time, as the arguments of `emit`.
+    """
 
     #: Seconds between two times.
     interval_s = 1.0
@@ -352,15 +346,15 @@ class CountingSource(Source):
         now = time.monotonic()
         if final or now >= self._due:
             self._due = now + self.interval_s
-            self.hand_over()
+            for counts in self.take_counts():
+                self.emit(*counts)
 
-    def hand_over(self) -> None:
-        """Emit what was counted since the last time."""
+    def take_counts(self) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
     def reset_after_fork(self) -> None:
         """In a forked child: drop the counts so far, which the parent writes."""
-        raise NotImplementedError
+        self.take_counts()
 
 
 class Callback:
@@ -402,8 +396,5 @@ class CacheSource(Source):
         row: dict[str, Any] = {"time_ns": clock.now_ns(), "cache": cache, "tier": tier}
         row |= {"action": action, "outcome": outcome}
         row |= self.context.current_columns() if owner is None else owner
-        self.emit(_make_row, row | columns | error_columns(error, MAX_REASON))
-
-
-def _make_row(row: dict[str, Any]) -> CacheLookup:
-    return CacheLookup(**row)
+        row |= columns | error_columns(error, MAX_REASON)
+        self.emit(lambda: CacheLookup(**row))

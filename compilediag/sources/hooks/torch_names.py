@@ -96,7 +96,10 @@ class HookPoint(TorchName):
         if not callable(function):
             raise Unavailable(f"{self} of this torch is no function but {type(function).__name__}")
         wanted, found = _parameters.get(self, ()), _read_parameters(function)
-        if found is not None and not _fits(wanted, found):
+        if found is None:
+            return
+        pairs = zip(wanted, found, strict=False)
+        if len(found) < len(wanted) or any(name != "_" and other not in name.split("|") for name, other in pairs):
             raise Unavailable(f"{self} of this torch has other parameters: {', '.join(found) or 'none'}")
 
 
@@ -119,11 +122,6 @@ def _read_parameters(function: Any) -> tuple[str, ...] | None:
     if not isinstance(code, CodeType) or code.co_flags & inspect.CO_VARARGS:
         return None
     return code.co_varnames[: code.co_argcount]
-
-
-def _fits(wanted: tuple[str, ...], found: tuple[str, ...]) -> bool:
-    pairs = zip(wanted, found, strict=False)
-    return len(found) >= len(wanted) and all(name == "_" or other in name.split("|") for name, other in pairs)
 
 
 def hook_points(module: str, cls: str, *names: str) -> tuple[HookPoint, ...]:
@@ -164,6 +162,11 @@ def require(names: Iterable[TorchName]) -> None:
 def call_argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str) -> Any:
     """An argument of a watched call, positional or by keyword; None if it was not passed."""
     return args[position] if len(args) > position else kwargs.get(name)
+
+
+def call_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], /, **positions: int) -> list[Any]:
+    """Several arguments of a watched call, by their names and positions; None for one that was not passed."""
+    return [call_argument(args, kwargs, position, name) for name, position in positions.items()]
 
 
 def is_frame_of(frame: FrameType, module: str, *functions: str) -> bool:
