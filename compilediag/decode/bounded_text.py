@@ -41,46 +41,29 @@ def bound_items(value: Any) -> Any:
 
     A list of numbers is kept whole.
     """
-    return _Budget(MAX_JSON).take(value)
+    left = MAX_JSON
 
-
-class _Budget:
-    """The characters that are left for a value."""
-
-    def __init__(self, left: int):
-        self._left = left
-
-    def take(self, value: Any) -> Any:
-        if isinstance(value, str):
-            text = bound_text(value, MAX_ITEM)
-            self._left -= len(text)
-            return text
+    def take(value: Any) -> Any:
+        nonlocal left
         if isinstance(value, dict):
-            return self._take_dict(value)
+            return {take(key): take(item) for key, item in value.items() if left > 0}
         if isinstance(value, (list, tuple)):
-            return self._take_list(value)
-        self._left -= 8
+            if all(item is None or isinstance(item, (int, float)) for item in value):
+                return list(value)
+            taken: list[Any] = []
+            for number, item in enumerate(value):
+                if left <= 0:
+                    if isinstance(item, str):
+                        taken.append(f"... ({len(value) - number:,} more)")
+                    break
+                taken.append(take(item))
+            return taken
+        if isinstance(value, str):
+            value = bound_text(value, MAX_ITEM)
+        left -= len(value) if isinstance(value, str) else 8
         return value
 
-    def _take_list(self, items: list[Any] | tuple[Any, ...]) -> list[Any]:
-        if all(item is None or isinstance(item, (int, float)) for item in items):
-            return list(items)
-        taken: list[Any] = []
-        for number, item in enumerate(items):
-            if self._left <= 0:
-                if isinstance(item, str):
-                    taken.append(f"... ({len(items) - number:,} more)")
-                break
-            taken.append(self.take(item))
-        return taken
-
-    def _take_dict(self, items: dict[Any, Any]) -> dict[Any, Any]:
-        taken: dict[Any, Any] = {}
-        for key, item in items.items():
-            if self._left <= 0:
-                break
-            taken[self.take(key)] = self.take(item)
-        return taken
+    return take(value)
 
 
 def cache_short(maxsize: int, longest: int = 2 * MAX_TEXT) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -15,6 +15,7 @@ import json
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 from ..events import CacheLookup
@@ -69,11 +70,6 @@ class Component(NamedTuple):
 
     digest: str | None
     text: str
-
-    def same_as(self, other: Component) -> bool:
-        if self.digest is not None and other.digest is not None:
-            return self.digest == other.digest
-        return self.text == other.text
 
 
 Components = dict[str, Component]
@@ -246,7 +242,10 @@ def _find_inputs(key: Components) -> Components:
 
 
 def _is_same(old: Component | None, new: Component | None) -> bool:
-    return old is not None and new is not None and (old is new or old.same_as(new))
+    if old is None or new is None or old is new:
+        return old is new
+    is_digested = old.digest is not None and new.digest is not None
+    return old.digest == new.digest if is_digested else old.text == new.text
 
 
 def _find_place(name: str) -> tuple[int, int]:
@@ -304,7 +303,13 @@ def _describe_lines(name: str, old: str, new: str) -> list[str]:
     """Describe the lines of code that differ, numbered from the `def`, which is line 1."""
     label = "graph" if name == GRAPH else name
     before, after = _split_code(old), _split_code(new)
-    pairs = _pair_lines(before, after)
+    pairs: list[tuple[int, str | None, str | None]] = []  # Line number in the new graph, old line, new line.
+    if max(len(before), len(after)) > MAX_ALIGNED:
+        pairs += ((at, a, b) for at, (a, b) in enumerate(zip(before, after, strict=False), 1) if a != b)
+    else:
+        for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if kind != "equal":
+                pairs += ((at, a, b) for at, (a, b) in enumerate(zip_longest(before[i1:i2], after[j1:j2]), j1 + 1))
     texts = [
         f"{label} line {at}: {cut_text(a or ABSENT, VALUE_CHARS)} -> {cut_text(b or ABSENT, VALUE_CHARS)}"
         for at, a, b in pairs[:MAX_LINES]
@@ -312,22 +317,6 @@ def _describe_lines(name: str, old: str, new: str) -> list[str]:
     if len(pairs) > MAX_LINES:
         texts.append(f"{label}: {len(pairs) - MAX_LINES} more of {len(after)} lines differ")
     return texts or [f"{label}: the first {len(after)} lines are the same, later lines are not stored"]
-
-
-def _pair_lines(before: list[str], after: list[str]) -> list[tuple[int, str | None, str | None]]:
-    """Return (line number in the new graph, old line, new line) of each line that differs."""
-    if max(len(before), len(after)) > MAX_ALIGNED:
-        both = zip(before, after, strict=False)
-        return [(at, a, b) for at, (a, b) in enumerate(both, 1) if a != b]
-    found: list[tuple[int, str | None, str | None]] = []
-    for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind == "equal":
-            continue
-        for step in range(max(i2 - i1, j2 - j1)):
-            old = before[i1 + step] if i1 + step < i2 else None
-            new = after[j1 + step] if j1 + step < j2 else None
-            found.append((j1 + step + 1, old, new))
-    return found
 
 
 def _measure_share(old: Component | None, new: Component | None) -> float:
@@ -405,11 +394,6 @@ class KnownKeys:
         self.keys: deque[CacheKey] = deque(maxlen=REMEMBERED)
         self.has_past = False
 
-    def add_past(self, earlier: Iterable[CacheKey]) -> None:
-        own = {key.key for key in self.keys}
-        self.keys = deque([*(key for key in earlier if key.key not in own), *self.keys], maxlen=REMEMBERED)
-        self.has_past = True
-
     def add(self, key: CacheKey) -> bool:
         """Add a key as the latest; return True if it is new in this session."""
         same = [k for k in self.keys if k.key == key.key]
@@ -452,7 +436,8 @@ class KeyHistory:
         if settings is not None and self._noted_settings[0] is not settings:
             self._noted_settings = settings, {name: make_setting(name, text) for name, text in settings.items()}
         known = self._noted_settings[1] if settings else {}
-        self._noted[key] = {**self._noted.get(key, {}), **_make_all(texts), **known}
+        made = {n: c for name, text in texts.items() for n, c in make_components(name, None, text).items()}
+        self._noted[key] = {**self._noted.get(key, {}), **made, **known}
         while len(self._noted) > MAX_NOTED:
             self._noted.popitem(last=False)
 
@@ -471,11 +456,16 @@ class KeyHistory:
         if not (own or settings) or lookup.function is None:
             return lookup, None
         own.update({n: own[n]._replace(text=text) for n, text in self._version.items() if n in own})
-        owner, key = _make_owner(lookup, own), self._make_key(lookup.key, own, settings)
-        known = self._find_known(owner)
+        direction = own.get("fx_kwargs[is_backward]", Component(None, "False")).text
+        owner = KeyOwner(lookup.cache or "", lookup.function, lookup.file, lookup.line, direction == "True")
+        key = self._make_key(lookup.key, own, settings)
+        known = self._owners.setdefault(owner, KnownKeys())
+        self._owners.move_to_end(owner)
+        if len(self._owners) > MAX_FUNCTIONS:
+            self._owners.popitem(last=False)
         if lookup.outcome == "miss":
             if not known.has_past:
-                known.add_past(self._find_past(owner))
+                self._add_past(owner, known)
             lookup = _with_nearest(lookup, key, known.keys)
         if known.add(key) and self._past is not None:
             self._unsaved.append((owner, key))
@@ -494,32 +484,19 @@ class KeyHistory:
             self._settings.clear()
         return CacheKey(name, own, self._settings.setdefault(tuple(map(id, settings.values())), settings), seen)
 
-    def _find_known(self, owner: KeyOwner) -> KnownKeys:
-        known = self._owners.setdefault(owner, KnownKeys())
-        self._owners.move_to_end(owner)
-        if len(self._owners) > MAX_FUNCTIONS:
-            self._owners.popitem(last=False)
-        return known
-
-    def _find_past(self, owner: KeyOwner) -> list[CacheKey]:
-        """Return the keys of earlier sessions, the oldest first."""
+    def _add_past(self, owner: KeyOwner, known: KnownKeys) -> None:
+        """Add the keys of earlier sessions before those of this one."""
+        own = {key.key for key in known.keys}
         earlier = self._past.earlier(owner) if self._past is not None else ()
-        return [self._make_key(key, *_separate(found), seen) for key, found, seen in earlier]
+        past = [self._make_key(key, *_separate(found), seen) for key, found, seen in earlier if key not in own]
+        known.keys = deque([*past, *known.keys], maxlen=REMEMBERED)
+        known.has_past = True
 
 
 def _separate(found: Components) -> tuple[Components, Components]:
     """Return the components that are no configuration, and those that are."""
     settings = {name: component for name, component in found.items() if name.startswith(SETTING)}
     return {name: component for name, component in found.items() if name not in settings}, settings
-
-
-def _make_all(texts: Mapping[str, str]) -> Components:
-    return {n: c for name, text in texts.items() for n, c in make_components(name, None, text).items()}
-
-
-def _make_owner(lookup: CacheLookup, own: Components) -> KeyOwner:
-    direction = own.get("fx_kwargs[is_backward]", Component(None, "False"))
-    return KeyOwner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
 
 
 def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey]) -> CacheLookup:

@@ -97,56 +97,46 @@ class CallStacks:
         key: str | None = None
         fresh = []
         for frame in list(frames)[-MAX_DEPTH:]:
-            caller, path = key, _identify(frame, key)
+            caller = key
+            path: tuple[object, ...] = (caller, frame.file, frame.line, frame.function)
+            if frame.call is not None:  # Two calls on one line are two frames; logs have no calls.
+                path += (frame.call,)
             known = self._known.get(path)
             key = known or hashlib.md5(repr(path).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
             if known is None:
                 self._known[path] = key
-                fresh.append(_make_stack_frame(frame, key, caller, time_ns))
+                # The code of torch's own lines is left out.
+                code = None if frame.file is None or is_torch_file(frame.file) else frame.code
+                fresh.append(
+                    StackFrame(
+                        time_ns=time_ns,
+                        stack=key,
+                        caller=caller,
+                        file=frame.file,
+                        line=frame.line,
+                        function=frame.function,
+                        code=code,
+                        call=frame.call,
+                        parameters=None if frame.parameters is None else list(frame.parameters),
+                        assigned=None if frame.assigned is None else list(frame.assigned),
+                    )
+                )
         return key, fresh
-
-
-def _identify(frame: Frame, caller: str | None) -> tuple[object, ...]:
-    """What distinguishes a frame. Two calls on one line are two frames; logs have no calls."""
-    place = (caller, frame.file, frame.line, frame.function)
-    return place if frame.call is None else (*place, frame.call)
-
-
-def _make_stack_frame(frame: Frame, key: str, caller: str | None, time_ns: int) -> StackFrame:
-    """Make the row of one frame. The code of torch's own lines is left out."""
-    code = None if frame.file is None or is_torch_file(frame.file) else frame.code
-    return StackFrame(
-        time_ns=time_ns,
-        stack=key,
-        caller=caller,
-        file=frame.file,
-        line=frame.line,
-        function=frame.function,
-        code=code,
-        call=frame.call,
-        parameters=None if frame.parameters is None else list(frame.parameters),
-        assigned=None if frame.assigned is None else list(frame.assigned),
-    )
 
 
 def parse_logged_frames(stack: object, names: Mapping[int, str]) -> list[Frame]:
     """Parse a stack as torch logs it, outermost frame first; `names` maps torch's numbers to files. Frames of our own
     hooks, which it has if the program is watched too, are left out.
     """
-    frames = (
-        [_parse_frame(frame, names) for frame in stack if isinstance(frame, dict)] if isinstance(stack, list) else []
-    )
-    return [frame for frame in frames if frame.file is None or not _OWN_HOOK.search(frame.file)]
-
-
-def _parse_frame(logged: Mapping[str, object], names: Mapping[int, str]) -> Frame:
-    file, line = logged.get("filename"), logged.get("line")
-    return Frame(
-        names.get(file) if isinstance(file, int) else _as_text(file),
-        line if isinstance(line, int) and not isinstance(line, bool) else None,
-        _as_text(logged.get("name")),
-        _as_text(logged.get("loc")),
-    )
+    frames = []
+    for logged in stack if isinstance(stack, list) else ():
+        if isinstance(logged, dict):
+            file, line = logged.get("filename"), logged.get("line")
+            file = names.get(file) if isinstance(file, int) else _as_text(file)
+            line = line if isinstance(line, int) and not isinstance(line, bool) else None
+            if file is None or not _OWN_HOOK.search(file):
+                frames.append(Frame(file, line, _as_text(logged.get("name")), _as_text(logged.get("loc"))))
+    return frames
 
 
 def _as_text(value: object) -> str | None:

@@ -253,7 +253,9 @@ class _Details:
             event,
             recompile,
             caches=tuple((row.cache or "", row.tier or "", row.outcome or "?") for row in lookups),
-            breaks=tuple(f"{_describe_reason(row)} (line {row.user_line})" for row in breaks),
+            breaks=tuple(
+                f"{without_own(format_first_line(row.reason or '?')) or '?'} (line {row.user_line})" for row in breaks
+            ),
             collectives=tuple(_OPERATOR.sub("", row.op or "?") for row in collectives),
         )
 
@@ -264,10 +266,6 @@ class _Details:
         begin = event.time_ns if starts and starts[0] < event.time_ns else -math.inf
         end = next((start for start in starts if start > event.time_ns), math.inf)
         return [row for row in found if begin <= row.time_ns < end]
-
-
-def _describe_reason(row: GraphBreak) -> str:
-    return without_own(format_first_line(row.reason or "?")) or "?"
 
 
 def _group_by_key(rows: Iterable[E]) -> dict[str, list[E]]:
@@ -344,25 +342,19 @@ def estimate_runtimes(data: Rows) -> dict[str, float]:
 
 def _read_texts(data: Rows, name: str) -> Iterator[tuple[int, Artifact, dict[str, Any]]]:
     """The texts of a name with their ranks, as JSON; others are passed over. Only a session's file keeps texts."""
-    read = getattr(data, "artifact", None)
+    read: Any = getattr(data, "artifact", None)
     rows: Sequence[Artifact] = data.rows(Artifact) if read else ()
     refused: set[str | None] = set()  # Any number of artifacts can have the same text.
     for row in rows:
         if row.name == name and row.rank is not None and row.digest not in refused:
-            content = _read_dict(read, row.event_id)
+            try:
+                content = _parse_dict(read(row.event_id))
+            except (KeyError, ValueError):
+                content = None
             if content is None:
                 refused.add(row.digest)
             else:
                 yield row.rank, row, content
-
-
-def _read_dict(read: Any, event_id: int | None) -> dict[str, Any] | None:
-    """The text of an artifact as JSON; None if there is none, or something else."""
-    try:
-        text = read(event_id)
-    except (KeyError, ValueError):
-        return None
-    return _parse_dict(text)
 
 
 def _parse_dict(text: str | bytes) -> dict[str, Any] | None:

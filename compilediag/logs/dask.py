@@ -191,7 +191,12 @@ def read_on_cluster(given: Sequence[Any], folder: Path, address: str) -> tuple[R
     CompilediagError, in one line, if the cluster can't be reached, if a worker can't do it, or if a log can't be read.
     """
     require_parquet()
-    distributed = _require_distributed()
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise CompilediagError(
+            'a Dask cluster needs the package distributed: pip install "compilediag[dask]"'
+        ) from None
     logs, copies = separate_copies(find_logs(given))
     done = prepare_folder(folder, logs)
     whole = ReadTally()
@@ -227,15 +232,6 @@ def read_partition(path: str, size: int, changed_ns: int, number: int, folder: s
     except OSError as error:
         return {"error": f"{folder} can't be written: {error}"}
     return {"tally": tally.as_json()}
-
-
-def _require_distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError:
-        raise CompilediagError(
-            'a Dask cluster needs the package distributed: pip install "compilediag[dask]"'
-        ) from None
 
 
 def _collect_tallies(distributed: Any, client: Any, left: dict[int, LogFile], folder: Path) -> Iterator[ReadTally]:

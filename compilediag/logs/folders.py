@@ -167,12 +167,11 @@ class FollowedFiles(SessionData):
         return "watching" if self.is_live else "loaded"
 
     def flush(self, statuses: bool = False) -> None:
-        """Copy what is new. While a thread reads in a settled block, nothing is."""
-        if not self._settled.active:
-            self.refresh()
-
-    def refresh(self) -> None:
-        """Copy what is new, if it was not just done and somebody still writes."""
+        """Copy what is new, if it was not just done and somebody still writes. While a thread reads in a settled block,
+        nothing is.
+        """
+        if self._settled.active:
+            return
         with self._refreshing:
             if not self.is_live or time.monotonic() < self._due:
                 return
@@ -201,9 +200,11 @@ class FollowedFiles(SessionData):
 
     def _copy_file(self, path: Path) -> bool:
         """Copy what is new in one file; True if its earlier rows have got their rank."""
-        signature = _sign(path)
+        signature: Signature = (_stat(path), _stat(path.with_name(f"{path.name}-wal")))
         file = self.files.get(path)
-        if file is None or _is_replaced(file.signature, signature):
+        before, now = file.signature[0] if file is not None and file.signature else None, signature[0]
+        # A rank that was started again begins a new file of the same name.
+        if file is None or (before and now and before[0] != now[0]):
             file = FollowedFile(path)
         # This comes first: what a process wrote before it ended is then copied below.
         file.is_live = is_recorded_elsewhere(file.meta)
@@ -218,7 +219,12 @@ class FollowedFiles(SessionData):
         file.signature = signature
         self._unread.pop(path, None)
         self.files[path] = file
-        return self._complete_ranks(file)
+        # Events before torch.distributed began have no rank; they get that of their process.
+        ranked = file.unranked & file.ranks.keys()
+        for pid in ranked:
+            self._writer.set_rank(pid, file.ranks[pid])
+        file.unranked -= ranked
+        return bool(ranked)
 
     def _read_file(self, file: FollowedFile) -> None:
         """Copy what is new in a file that has changed."""
@@ -239,14 +245,6 @@ class FollowedFiles(SessionData):
                 file.unranked.add(pid)
             else:
                 file.ranks[pid] = rank
-
-    def _complete_ranks(self, file: FollowedFile) -> bool:
-        """Events before torch.distributed began have no rank; they get that of their process."""
-        found = file.unranked & file.ranks.keys()
-        for pid in found:
-            self._writer.set_rank(pid, file.ranks[pid])
-        file.unranked -= found
-        return bool(found)
 
     def _report_files(self) -> None:
         """Store which files were read, and what all of them have in common, if that has changed."""
@@ -271,18 +269,9 @@ class FollowedFiles(SessionData):
         )
 
 
-def _sign(path: Path) -> Signature:
-    return _stat(path), _stat(path.with_name(f"{path.name}-wal"))
-
-
 def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _is_replaced(before: Signature, now: Signature) -> bool:
-    """True if another file has the name now: a rank that was started again begins a new one."""
-    return bool(before and before[0] and now[0]) and before[0][0] != now[0][0]  # type: ignore[index]

@@ -69,7 +69,9 @@ def read_logs(
     if target is not None:
         check_output(target, SESSION_FILE)
     logs, copies = separate_copies(find_logs(given))
-    grouped = _group(logs, processes, group_ranks)
+    # Of many ranks, those of one rank of each group, unless the caller decides otherwise.
+    is_grouped = len(logs) > GROUPED_FROM if group_ranks is None else group_ranks
+    grouped = group_logs(logs, choose_processes(logs, processes)) if is_grouped else GroupedLogs(logs, [])
     job = IngestJob(grouped.logs, len(copies), given, grouped.members)
     file = temporary_file() if target is None else target
     store = Store.create(file, job.make_meta()) if target is None else _open_target(target, job)
@@ -98,13 +100,6 @@ def choose_processes(logs: Sequence[LogFile], asked: int | None) -> int:
 
 def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _group(logs: list[LogFile], processes: int | None, group_ranks: bool | None) -> GroupedLogs:
-    """Return the logs to read: of many ranks, those of one rank of each group, unless the caller decides otherwise."""
-    if group_ranks or (group_ranks is None and len(logs) > GROUPED_FROM):
-        return group_logs(logs, choose_processes(logs, processes))
-    return GroupedLogs(logs, [])
 
 
 def read_logs_with_dask(paths: Paths, out: PathLike | None, strict: bool, address: str) -> tuple[Path, str]:
@@ -167,7 +162,10 @@ class IngestJob:
         progress = ProgressBar(self._begins[-1])
         try:
             if processes == 1 or len(self.logs) - done <= 1:
-                self._read_here(store, processes, done, tally, progress)
+                writer = LogWriter(store)
+                for number, log in enumerate(self.logs[done:], done):
+                    tally.add(read_log(log, store, writer, progress, self._begins[number], processes))
+                    store.set_meta(ingested=_make_progress(number + 1, find_last_id(store, "events"), tally))
             else:
                 self._read_in_parallel(store, processes, done, tally, progress)
         finally:
@@ -175,12 +173,6 @@ class IngestJob:
         store.append(self._members)
         finish_session(store, tally, self.describe(tally))
         return tally
-
-    def _read_here(self, store: Store, processes: int, done: int, tally: ReadTally, progress: ProgressBar) -> None:
-        writer = LogWriter(store)
-        for number, log in enumerate(self.logs[done:], done):
-            tally.add(read_log(log, store, writer, progress, self._begins[number], processes))
-            store.set_meta(ingested=_make_progress(number + 1, find_last_id(store, "events"), tally))
 
     def _read_in_parallel(
         self, store: Store, processes: int, done: int, tally: ReadTally, progress: ProgressBar
@@ -239,27 +231,21 @@ def read_parts(logs: Sequence[LogFile], processes: int, beside: Path) -> Iterato
     The files are in a temporary folder beside the file `beside`. CompilediagError for a log that can't be read.
     """
     workers = min(processes, len(logs))
-    owners = _share_out([log.size for log in logs], workers)
+    sizes = [0] * workers
+    owners: list[int] = []
     shares: list[list[Any]] = [[] for _ in range(workers)]
     with tempfile.TemporaryDirectory(dir=beside.parent, prefix=".compilediag-") as folder:
         parts = [Path(folder, f"{number}.cdiag") for number in range(len(logs))]
-        for log, part, owner in zip(logs, parts, owners, strict=True):
+        for log, part in zip(logs, parts, strict=True):
+            owner = sizes.index(min(sizes))  # The process that has the fewest bytes so far.
+            sizes[owner] += log.size + 1
+            owners.append(owner)
             shares[owner].append([log.as_json(), str(part)])
         arguments = [[share, MAX_TEXTS // workers, processes // workers] for share in shares]
         with start_workers(write_parts, arguments) as started:
             for log, part, owner in zip(logs, parts, owners, strict=True):
                 yield log, part, ReadTally.from_json(started[owner].take(log.path))
                 part.unlink()
-
-
-def _share_out(sizes: Sequence[int], processes: int) -> list[int]:
-    """Return the process for each log: the one that has the fewest bytes so far."""
-    bytes_of = [0] * processes
-    owners = []
-    for size in sizes:
-        owners.append(bytes_of.index(min(bytes_of)))
-        bytes_of[owners[-1]] += size + 1
-    return owners
 
 
 def write_parts(logs: list[list[Any]], max_texts: int, processes: int) -> Iterator[dict[str, Any]]:

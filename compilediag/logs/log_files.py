@@ -76,19 +76,18 @@ def find_logs(paths: Iterable[str | os.PathLike[str]]) -> list[LogFile]:
             found.setdefault(os.path.realpath(log), log)
     if not found:
         raise CompilediagError("no logs given; pass a log file, or the folder that TORCH_TRACE names")
-    return [_make_log(path) for path in found.values()]
+    files = []
+    for path in found.values():
+        with open_log(path):
+            status = path.stat()
+            files.append(LogFile(path, status.st_size, status.st_mtime_ns))
+    return files
 
 
 def walk_logs(folder: Path) -> Iterator[Path]:
     """Yield the files of a folder, at any depth, that are named like logs."""
     for base, _, names in os.walk(folder):
         yield from (Path(base, name) for name in names if NAME.fullmatch(name) and Path(base, name).is_file())
-
-
-def _make_log(path: Path) -> LogFile:
-    with open_log(path):
-        status = path.stat()
-        return LogFile(path, status.st_size, status.st_mtime_ns)
 
 
 class LogStream:

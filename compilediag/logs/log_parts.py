@@ -144,8 +144,14 @@ Pack = Callable[[str, bytes], bytes]
 
 def pack_records(reading: Iterable[Record | Unread], pack: Pack) -> list[bytes]:
     """Return records as bytes."""
-    left = iter(reading)
-    return [_pack_some(some, pack) for some in iter(lambda: list(islice(left, TOGETHER)), [])]
+    left, sent = iter(reading), []
+    while some := list(islice(left, TOGETHER)):
+        packed = [_list_fields(read, pack) for read in some]
+        try:
+            sent.append(marshal.dumps(packed))
+        except ValueError:  # Nested too deeply: the other process parses the texts again.
+            sent.append(marshal.dumps([_leave_unparsed(*pair) for pair in zip(some, packed, strict=True)]))
+    return sent
 
 
 def unpack_records(packed: Iterable[bytes]) -> Iterator[Record | Unread]:
@@ -156,14 +162,6 @@ def unpack_records(packed: Iterable[bytes]) -> Iterator[Record | Unread]:
             if isinstance(read, Record) and read.metadata is None:
                 read.metadata = parse_json(read.fields)
             yield read
-
-
-def _pack_some(listed: list[Record | Unread], pack: Pack) -> bytes:
-    packed = [_list_fields(read, pack) for read in listed]
-    try:
-        return marshal.dumps(packed)
-    except ValueError:  # Nested too deeply: the other process parses the texts again.
-        return marshal.dumps([_leave_unparsed(read, fields) for read, fields in zip(listed, packed, strict=True)])
 
 
 def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:

@@ -7,20 +7,20 @@ import dataclasses
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from ..decode.records.log_process import Item, PackedText
-from ..decode.records.trace_log import Record, Unread, compute_md5, read_records
+from ..decode.records.trace_log import compute_md5, read_records
 from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
 from ..storage.data import find_last_id
 from ..storage.rows import Owner, deflate, make_valid, own_fields
 from ..storage.store import Store
 from .log_decoder import LogDecoder, ReadTally
-from .log_files import LogFile, LogStream, ProgressBar, open_log
+from .log_files import LogFile, ProgressBar, open_log
 from .log_parts import read_in_parts
 
 #: The folder in which each partition has a mark once it is complete, see `dask`.
@@ -54,7 +54,12 @@ def read_log(
     """
     first, name, dropped = find_last_id(store, "events"), log.path.name, writer.dropped
     try:
-        with open_log(log.path) as stream, _read_records(stream, log, processes) as reading:
+        with contextlib.ExitStack() as opened:
+            stream = opened.enter_context(open_log(log.path))
+            if processes == 1 or stream.is_compressed:
+                reading = read_records(stream)
+            else:
+                reading = opened.enter_context(read_in_parts(log.path, processes, stream))
             decoder = LogDecoder(log, reading)
             for items, pid, rank in decoder.decode():
                 writer.put(items, (rank, pid))
@@ -86,14 +91,6 @@ def write_part(log: LogFile, part: Path, writer: LogWriter, processes: int = 1) 
         return read_log(log, store, writer, ProgressBar(0), 0, processes)
     finally:
         store.connection.close()
-
-
-def _read_records(
-    stream: LogStream, log: LogFile, processes: int
-) -> contextlib.AbstractContextManager[Iterator[Record | Unread]]:
-    if processes == 1 or stream.is_compressed:
-        return contextlib.nullcontext(read_records(stream))
-    return read_in_parts(log.path, processes, stream)
 
 
 # Writing
@@ -135,39 +132,40 @@ class LogWriter:
                 self.dropped += 1
                 return dataclasses.replace(artifact, digest=None)
             self._left -= size
-            self._add_text(artifact.digest, text)
+            if len(self._digests) >= REMEMBERED:
+                self._digests.clear()
+            self._digests.add(artifact.digest)
+            body = text.body if isinstance(text, PackedText) else text
+            if body or text == b"":
+                self._bytes += len(body)
+                self._texts.append((artifact.digest, text))
         return artifact
-
-    def _add_text(self, digest: str, text: bytes | PackedText) -> None:
-        if len(self._digests) >= REMEMBERED:
-            self._digests.clear()
-        self._digests.add(digest)
-        body = text.body if isinstance(text, PackedText) else text
-        if body or text == b"":
-            self._bytes += len(body)
-            self._texts.append((digest, text))
 
     def flush(self) -> None:
         """Write everything that was put so far to the file."""
         if self._events and self.store is not None:
-            packed = [_pack_text(digest, text) for digest, text in self._texts]
+            packed = [
+                (digest, text.size, text.body)
+                if isinstance(text, PackedText)
+                else (digest, len(text), deflate(make_valid(text)))
+                for digest, text in self._texts
+            ]
             self.store.append(clear_misfits(self._events), packed=packed, owners=self._owners)
         self._events, self._owners, self._texts, self._bytes = [], [], [], 0
-
-
-def _pack_text(digest: str, text: bytes | PackedText) -> tuple[str, int, bytes]:
-    """Return digest, size and compressed body of a text."""
-    if isinstance(text, PackedText):
-        return digest, text.size, text.body
-    return digest, len(text), deflate(make_valid(text))
 
 
 def clear_misfits(events: Sequence[Event]) -> Sequence[Event]:
     """The events without values that their columns can't hold: a damaged record can have anything."""
     for kind in {*map(type, events)}:
         columns = [*_SHARED_COLUMNS, *((field.name, field.metadata["dtype"]) for field in own_fields(kind))]
-        if _list_misfits(columns, [event for event in events if type(event) is kind]):
-            events = [_clear_misfits(columns, event) if type(event) is kind else event for event in events]
+        if not _list_misfits(columns, [event for event in events if type(event) is kind]):
+            continue
+        cleared = []
+        for event in events:
+            misfits = _list_misfits(columns, [event]) if type(event) is kind else []
+            blank: dict[str, Any] = {name: 0 if name == "time_ns" else None for name in misfits}
+            cleared.append(dataclasses.replace(event, **blank) if blank else event)
+        events = cleared
     return events
 
 
@@ -177,11 +175,6 @@ _SHARED_COLUMNS = (("time_ns", "time"), ("compile_id", "string"), ("compile_key"
 def _list_misfits(columns: Iterable[tuple[str, str]], events: Sequence[Event]) -> list[str]:
     """The columns that can't hold all values of some events."""
     return [name for name, dtype in columns if not _fit(dtype, [getattr(event, name) for event in events])]
-
-
-def _clear_misfits(columns: Iterable[tuple[str, str]], event: Event) -> Event:
-    misfits: dict[str, Any] = {name: 0 if name == "time_ns" else None for name in _list_misfits(columns, [event])}
-    return dataclasses.replace(event, **misfits) if misfits else event
 
 
 def _fit(dtype: str, values: list[Any]) -> bool:
@@ -206,35 +199,21 @@ _TYPES: dict[str, set[type]] = {
 
 def finish_session(store: Store, tally: ReadTally, description: str) -> None:
     """Write the states of the sources and the session's times. `description` is that of `describe_tally`."""
-    store.append(_make_states(store, tally, description))
+    now = time.time_ns()
+    missing = {name for kind in KINDS for name in list_sources(kind)} - IN_LOGS
+    # A state for every source of a live watch, and one that says what was read.
+    states = [SourceStatus(time_ns=now, name=name, status="active") for name in sorted(IN_LOGS)]
+    absent: dict[str, Any] = {"status": "unavailable", "reason_code": "not_in_logs", "reason": NOT_IN_LOGS}
+    states += (SourceStatus(time_ns=now, name=name, **absent) for name in sorted(missing))
+    events, dropped = find_last_id(store, "events"), tally.faults.total() + tally.dropped
+    read: dict[str, Any] = {"status": "active", "reason": description, "events": events, "dropped": dropped}
+    store.append([*states, SourceStatus(time_ns=now, name=SOURCE, **read)])
     query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
     first, last = store.connection.execute(query).fetchone()
-    now = time.time_ns()
     if tally.static_sources is not None:
         store.set_meta(static_sources=tally.static_sources)
     store.set_meta(torch_version=tally.torch_version, created_ns=first or now, stopped_ns=int(last or now))
     store.set_meta(ingest=None, ingested=None)
-
-
-def _make_states(store: Store, tally: ReadTally, description: str) -> list[SourceStatus]:
-    """Make a state for every source of a live watch, and one that says what was read."""
-    now = time.time_ns()
-    missing = {name for kind in KINDS for name in list_sources(kind)} - IN_LOGS
-    return [
-        *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(IN_LOGS)),
-        *(
-            SourceStatus(time_ns=now, name=name, status="unavailable", reason_code="not_in_logs", reason=NOT_IN_LOGS)
-            for name in sorted(missing)
-        ),
-        SourceStatus(
-            time_ns=now,
-            name=SOURCE,
-            status="active",
-            reason=description,
-            events=find_last_id(store, "events"),
-            dropped=tally.faults.total() + tally.dropped,
-        ),
-    ]
 
 
 def describe_tally(files: int, copies: int, tally: ReadTally) -> str:

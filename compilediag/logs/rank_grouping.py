@@ -164,10 +164,9 @@ def scan_log(log: LogFile) -> ScannedLog:
         return ScannedLog(())
     if log.rank is not None and not ranks:
         ranks.add(log.rank)
-    return _digest_rank(ranks.pop(), events, graphs) if len(ranks) == 1 else ScannedLog(tuple(sorted(ranks)))
-
-
-def _digest_rank(rank: int, events: Sequence[Event], graphs: Sequence[str]) -> ScannedLog:
+    if len(ranks) != 1:
+        return ScannedLog(tuple(sorted(ranks)))
+    rank = ranks.pop()
     data = RowList(dataclasses.replace(event, rank=rank) for event in events)
     steps = find_steps(data).get(rank, [])
     digest = digest_steps(steps, graphs) + digest_guard_failures(data)

@@ -25,7 +25,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -75,21 +75,17 @@ def check_file(path: Path, writable: bool) -> None:
         what = "is a folder" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
         raise NotASession(f"{path} {what}")
     for ending in ("-wal", "-shm", "-journal"):
-        _check_side_file(Path(f"{os.path.realpath(path)}{ending}"))
+        # SQLite would open anything beside a session: a pipe would never end.
+        file, is_regular = f"{os.path.realpath(path)}{ending}", True
+        # Mostly there is none. What is raised and caught keeps its frames alive if an interrupt comes just then.
+        if os.path.lexists(file):
+            with ignore(OSError):  # It is gone now.
+                is_regular = stat.S_ISREG(os.lstat(file).st_mode)
+        if not is_regular:
+            raise NotASession(f"{file} is not a regular file; remove it")
     if writable and Path(f"{os.path.realpath(path)}-journal").exists():
         # SQLite would apply it, and delete the file that it names.
         raise NotASession(f"{path} has a journal of an interrupted write ({path}-journal); choose another path")
-
-
-def _check_side_file(file: Path) -> None:
-    """NotASession if SQLite would open anything but a regular file beside a session: a pipe would never end."""
-    is_regular = True
-    # Mostly there is none. What is raised and caught keeps its frames alive if an interrupt comes just then.
-    if os.path.lexists(file):
-        with ignore(OSError):  # It is gone now.
-            is_regular = stat.S_ISREG(os.lstat(file).st_mode)
-    if not is_regular:
-        raise NotASession(f"{file} is not a regular file; remove it")
 
 
 def check_version(path: Path, version: object, tables: Tables) -> None:
@@ -136,10 +132,7 @@ def read_schema(connection: sqlite3.Connection, path: Path) -> Tables:
         raise NotASession(f"{path} has more tables than any compilediag session; it was not opened")
     if objects and not {"meta", "events"} & {name for _, name, _ in objects}:
         raise WrongInput(f"{path} is a SQLite file of another program; pass a session (.cdiag)")
-    return dict(_read_tables(objects, path))
-
-
-def _read_tables(objects: list[tuple[object, object, object]], path: Path) -> Iterator[tuple[str, frozenset[str]]]:
+    tables = {}
     for kind, name, sql in objects:
         if kind == "index" and sql is None:
             continue  # SQLite's own index of a primary key.
@@ -150,7 +143,8 @@ def _read_tables(objects: list[tuple[object, object, object]], path: Path) -> It
                 f"{path} has the {what} {format_line(name, 60)}, which compilediag does not write; it was not opened, "
                 "because SQLite could run code of its author"
             )
-        yield found
+        tables[found[0]] = found[1]
+    return tables
 
 
 @functools.lru_cache(maxsize=500)
@@ -211,23 +205,20 @@ class GuardedConnection(sqlite3.Connection):
         self.set_progress_handler(None, 0)
         self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
 
-    def _begin_statement(self, path: Path, clock: _Clock) -> None:
-        """Begin to measure, with the bounds of the file's present size: somebody may be recording to it."""
-        clock.restart()
-        size = max(measure(path), self._size)  # A file that was removed is as large as it was.
-        if size != self._size:
-            self._size = size
-            clock.seconds = PATIENCE_S + size / BYTES_PER_S
-            self.max_rows = 1_000 + size // ROW_BYTES
-            self.max_length = min(MOST_LENGTH, max(LEAST_LENGTH, LENGTH_RATIO * size))
-            self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.max_length)
-
     def execute(self, *args: Any) -> sqlite3.Cursor:
         """As `sqlite3.Connection.execute`. NotASession if the file takes too long."""
         if self._clock is None or self._path is None:
             return super().execute(*args)
         if not self._clock.is_over:
-            self._begin_statement(self._path, self._clock)
+            self._clock.restart()
+            # The bounds are those of the file's present size: somebody may be recording to it.
+            size = max(measure(self._path), self._size)  # A file that was removed is as large as it was.
+            if size != self._size:
+                self._size = size
+                self._clock.seconds = PATIENCE_S + size / BYTES_PER_S
+                self.max_rows = 1_000 + size // ROW_BYTES
+                self.max_length = min(MOST_LENGTH, max(LEAST_LENGTH, LENGTH_RATIO * size))
+                self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.max_length)
         try:
             return super().execute(*args)
         except sqlite3.OperationalError:
@@ -309,11 +300,6 @@ def make_checks(spec: Mapping[str, ColumnSpec]) -> list[Check]:
     return [_make_check(column) for column in spec.values()]
 
 
-def find_check(column: ColumnSpec) -> Check:
-    """The function that says whether a list or dict fits a column of JSON."""
-    return _make_shape_check(column["shape"] or "dict[str, Any]")
-
-
 def find_range(column: ColumnSpec) -> tuple[float, float]:
     """The least and the largest number of a column of floats: measurements are not negative."""
     return (-MAX_FLOAT if column["unit"] is None else 0.0), (MAX_SECONDS if column["unit"] == "s" else MAX_FLOAT)
@@ -337,7 +323,8 @@ def keep_legible(columns: Sequence[Sequence[Any]], checks: Sequence[Check], time
 
 def _make_check(column: ColumnSpec) -> Check:
     if column["dtype"] == "json":
-        return functools.partial(_fits_json, fits=find_check(column))
+        fits = find_check(column["shape"])
+        return lambda text: (value := parse_json(text)) is not None and fits(value)
     if column["dtype"] == "float64":
         least, most = find_range(column)
         return lambda value: isinstance(value, (int, float)) and least <= value <= most
@@ -404,14 +391,12 @@ def is_text_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _fits_json(text: object, fits: Check) -> bool:
-    value = parse_json(text)
-    return value is not None and fits(value)
-
-
 @functools.cache
-def _make_shape_check(shape: str) -> Check:
-    """The check for a type as a field declares it: `list[...]` or `dict[str, ...]` of `_ITEMS`."""
+def find_check(shape: str | None) -> Check:
+    """The function that says whether a list or dict fits a column of JSON. `shape`: the type as its field declares it,
+    `list[...]` or `dict[str, ...]` of `_ITEMS`.
+    """
+    shape = shape or "dict[str, Any]"
     inner = shape[shape.index("[") + 1 : -1].removeprefix("str, ")
     allowed = {kind for name in inner.split(" | ") for kind in _ITEMS[name]}
     if shape.startswith("list["):

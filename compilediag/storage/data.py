@@ -247,7 +247,11 @@ class SessionData(TableProperties):
         with self.lock:
             if kind is Recompile:
                 with self.store.snapshot():
-                    return self._with_lost_seconds(self._stored_events(kind))  # type: ignore[return-value]
+                    recompiles, compiles = self._stored_events(Recompile), self._stored_events(Compile)
+                self._lost.add_recompiles(recompiles[len(self._lost.recompiles) :])
+                self._lost.add_compiles(compiles[self._compiles_added :])
+                self._compiles_added = len(compiles)
+                return self._lost.recompiles[:]  # type: ignore[return-value]
             rows = self._stored_events(kind)
             return keep_last_states(rows) if kind is SourceStatus else rows[:]  # type: ignore[return-value]
 
@@ -258,13 +262,6 @@ class SessionData(TableProperties):
             known += read_events_of(self.store, kind, self._pool, known[-1].event_id if known else 0)
             self._settled.kinds.add(kind)
         return known
-
-    def _with_lost_seconds(self, recompiles: list[Recompile]) -> Sequence[Recompile]:
-        compiles = self._stored_events(Compile)
-        self._lost.add_recompiles(recompiles[len(self._lost.recompiles) :])
-        self._lost.add_compiles(compiles[self._compiles_added :])
-        self._compiles_added = len(compiles)
-        return self._lost.recompiles[:]
 
     def table(self, name: str) -> pd.DataFrame:
         """The table with this name, as a new DataFrame; "events" is the list of all events."""
@@ -277,8 +274,7 @@ class SessionData(TableProperties):
         last = find_last_id(self.store, name)
         cached = self._frames.get(name)
         if cached is None or cached[0] != last:
-            frame = read_events(self.store) if name == "events" else read_table(self.store, name)
-            cached = self._frames[name] = (last, frame)
+            cached = self._frames[name] = (last, read_table(self.store, name))
         return cached[1]
 
     # What is not a table
@@ -323,7 +319,15 @@ class SessionData(TableProperties):
         """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` per frame, the
         outermost first. KeyError if there is none.
         """
-        return find_stack(self.stacks, key)
+        names = ["stack", "caller", "file", "line", "function"]
+        stacks = self.stacks[names]
+        frames = {row[0]: row[1:] for row in stacks.astype(object).where(stacks.notna(), None).to_numpy()}
+        lines = []
+        following: str | None = key
+        while following is not None:
+            following, file, line, function = frames.pop(following)
+            lines.append(f"{file}:{line} {function}")
+        return lines[::-1]
 
     def news(self, after: int) -> tuple[int, set[str]]:
         """Number of the latest event, and the kinds of the events above `after`: one query finds what is new."""
@@ -376,19 +380,19 @@ def read_events_of(store: Store, kind: type[E], pool: Pool, after: int = 0) -> l
 
 
 def read_table(store: Store, table: str) -> pd.DataFrame:
-    """The whole table; of sources, the last state of each."""
+    """The whole table; "events" is the list of all events; of sources, the last state of each."""
+    if table == "events":
+        names = ["time_ns" if name == "time" else name for name in EVENT_COLUMNS]
+        return _read_frame(store, EVENT_COLUMNS, "events", "id", names)
     spec = frame_columns(table)
-    frame = _read_frame(store, spec, _join(table), "t.event_id", [_stored_column(name) for name in spec])
+    # What all events share is in `events`.
+    shared = {"event_id": "e.id", "time": "e.time_ns", "duration_s": "e.duration_s"}
+    cells = [shared.get(name) or (f"e.{name}" if name in COMMON_COLUMNS else f't."{name}"') for name in spec]
+    frame = _read_frame(store, spec, _join(table), "t.event_id", cells)
     if table != SourceStatus.table:
         return frame
     last = frame.groupby(["rank", "pid", "name"], sort=False, dropna=False).tail(1)
     return last.sort_values(["pid", "name"]).reset_index(drop=True)
-
-
-def read_events(store: Store) -> pd.DataFrame:
-    """The list of all events of all kinds."""
-    expressions = ["time_ns" if name == "time" else name for name in EVENT_COLUMNS]
-    return _read_frame(store, EVENT_COLUMNS, "events", "id", expressions)
 
 
 def _read_frame(
@@ -413,26 +417,8 @@ def add_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.Dat
     )
 
 
-def find_stack(stacks: pd.DataFrame, key: str) -> list[str]:
-    """The frames of a call stack as `file:line function`, the outermost first. KeyError if there is no such key."""
-    names = ["stack", "caller", "file", "line", "function"]
-    frames = {row[0]: row[1:] for row in stacks[names].astype(object).where(stacks[names].notna(), None).to_numpy()}
-    lines = []
-    following: str | None = key
-    while following is not None:
-        following, file, line, function = frames.pop(following)
-        lines.append(f"{file}:{line} {function}")
-    return lines[::-1]
-
-
 def _join(table: str) -> str:
     return f"{table} t JOIN events e ON e.id = t.event_id"
-
-
-def _stored_column(name: str) -> str:
-    """The SQL of a column of a table: what all events share is in `events`."""
-    shared = {"event_id": "e.id", "time": "e.time_ns", "duration_s": "e.duration_s"}
-    return shared.get(name) or (f"e.{name}" if name in COMMON_COLUMNS else f't."{name}"')
 
 
 def _make_frame(spec: dict[str, ColumnSpec], values: Sequence[Sequence[Any]]) -> pd.DataFrame:
@@ -454,7 +440,9 @@ def _make_array(column: ColumnSpec, values: Sequence[Any]) -> Any:
 
     dtype = column["dtype"]
     if dtype == "json":
-        return pd.Series([None if v is None else _parse_list(v, find_check(column)) for v in values], dtype=object)
+        return pd.Series(
+            [None if v is None else _parse_list(v, find_check(column["shape"])) for v in values], dtype=object
+        )
     if dtype == "float64":
         floats = np.array(values, dtype="float64")
         least, most = find_range(column)
@@ -527,7 +515,8 @@ def find_last_id(store: Store, table: str) -> int:
 
 def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
     """The rows in order; where a damaged page ends the reading, those before it and those after it."""
-    store.connection.text_factory = _decode
+    # Where damage has made a text illegible, it has replacement characters.
+    store.connection.text_factory = lambda stored: stored.decode("utf-8", "replace")
     rows: list[tuple[Any, ...]] = []
     later: list[tuple[Any, ...]] = []
     with store.snapshot():
@@ -565,8 +554,3 @@ def unless_damaged(read: Callable[[], Value], otherwise: Value) -> Value:
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
     """True if the file is to blame, not somebody who has it locked."""
     return error.sqlite_errorcode & 0xFF in DAMAGE or "no such table" in str(error)
-
-
-def _decode(stored: bytes) -> str:
-    """A stored text, with replacement characters where damage has made it illegible."""
-    return stored.decode("utf-8", "replace")

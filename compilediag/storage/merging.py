@@ -104,19 +104,14 @@ def _copy(db: sqlite3.Connection, renamed: dict[str, str], after: int) -> int:
     shift = _find_last_id(db, "main") - after
     for table, columns in list_columns().items():
         if table != "payloads":
-            _copy_table(db, table, *columns, after=after, shift=shift, renamed=renamed)
+            number, *others = columns
+            names = ", ".join([number, *(f'"{name}"' for name in others)])
+            values = ", ".join([f"{number} + {shift}", *(_value_of(name, renamed) for name in others)])
+            rows = f"part.{table} WHERE {number} > {int(after)} ORDER BY {number}"
+            db.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM {rows}")
     wanted = f"WHERE digest IN (SELECT digest FROM part.artifacts WHERE event_id > {int(after)})" if after else ""
     db.execute(f"INSERT OR IGNORE INTO main.payloads SELECT digest, size, body FROM part.payloads {wanted}")
     return _find_last_id(db, "main")
-
-
-def _copy_table(
-    db: sqlite3.Connection, table: str, number: str, *columns: str, after: int, shift: int, renamed: dict[str, str]
-) -> None:
-    names = ", ".join([number, *(f'"{name}"' for name in columns)])
-    values = ", ".join([f"{number} + {shift}", *(_value_of(name, renamed) for name in columns)])
-    rows = f"part.{table} WHERE {number} > {int(after)} ORDER BY {number}"
-    db.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM {rows}")
 
 
 def _value_of(column: str, renamed: dict[str, str]) -> str:

@@ -22,7 +22,7 @@ from ..system import own_log
 from ..system.interrupts import ignore, pass_on
 from .data import SessionData, find_last_id, read_rows
 from .rows import insert_rows
-from .session_writer import BUSY, Batch, Unwritten, append_batch, mark_lost
+from .session_writer import BUSY, Unwritten, append_batch, mark_lost
 from .store import Store
 
 #: Writes what was recorded so far; its argument is that of `SessionData.flush`. If the file is lost, it returns what
@@ -222,22 +222,19 @@ def _reopen_or_empty(store: Store, application_id: int) -> Store:
 def _add_unwritten(memory: Store, unwritten: Unwritten, facts: Mapping[str, Any], is_whole: bool) -> None:
     """Add what waited to be written, the states of the sources, and `facts` to the meta. Nothing compiles any more."""
     while unwritten.batches:
-        _add_batch(memory, unwritten.batches.popleft())
+        batch = unwritten.batches.popleft()
+        try:
+            append_batch(memory, batch)
+        except Exception as error:
+            pass_on(error)
+            own_log.debug("compilediag: a batch is added one by one: %s", error)
+            for event in batch.events:
+                with ignore(Exception):
+                    append_batch(memory, dataclasses.replace(batch, events=[event]))
     why = next((state.reason for state in unwritten.states if state.reason_code == "lost"), None)
     memory.append([state if is_whole else mark_lost(state, why) for state in unwritten.states])
     memory.set_meta(**facts)
     memory.set_progress({})
-
-
-def _add_batch(memory: Store, batch: Batch) -> None:
-    try:
-        append_batch(memory, batch)
-    except Exception as why:
-        pass_on(why)
-        own_log.debug("compilediag: a batch is added one by one: %s", why)
-        for event in batch.events:
-            with ignore(Exception):
-                append_batch(memory, dataclasses.replace(batch, events=[event]))
 
 
 def _open_again(store: Store) -> Store | None:

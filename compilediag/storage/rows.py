@@ -80,14 +80,6 @@ def inflate(body: bytes, most: int = MAX_UNPACKED) -> str:
     return unpack(body, most).decode()
 
 
-def digest_of(text: str) -> str:
-    """Key of a text: its length and Python's own 64-bit hash, which unlike those of hashlib keeps the interpreter lock.
-
-    The key of a text differs between processes, so that several processes may store the same text.
-    """
-    return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
-
-
 class KeptText(NamedTuple):
     """What a recording does with a text: its digest (None: not kept), its bytes, and whether it is stored now."""
 
@@ -104,9 +96,13 @@ class TextQuota:
         self._digests: set[str] = set()
 
     def take(self, text: str) -> KeptText:
-        """Keep a text, if it fits."""
+        """Keep a text, if it fits.
+
+        Its digest is its length and Python's own 64-bit hash, which unlike those of hashlib keeps the interpreter lock.
+        It differs between processes, so that several processes may store the same text.
+        """
         size = len(text) if text.isascii() else len(text.encode())
-        digest = digest_of(text)
+        digest = f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
         if digest in self._digests:
             return KeptText(digest, size, is_new=False)
         if size > self._left:
@@ -163,8 +159,9 @@ class _Layout:
         self._texts = ("compile_id", "compile_key", *(f.name for f in fields if f.metadata["dtype"] == "string"))
         self._get_texts = attrgetter(*self._texts)
         self.columns = ("event_id", *(f'"{f.name}"' for f in fields))
-        self._getters = [attrgetter(f.name) for f in fields]
-        self._json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
+        self.getters = [attrgetter(f.name) for f in fields]
+        #: Where `columns` has JSON.
+        self.json = [at for at, f in enumerate(fields, 1) if f.metadata["dtype"] == "json"]
 
     def has_long(self, events: Iterable[Event]) -> bool:
         """Return True if a text has more than `MAX_TEXT` characters, or is no text at all."""
@@ -179,13 +176,6 @@ class _Layout:
         given = zip(self._texts, self._get_texts(event), strict=True)
         bounded: dict[str, Any] = {name: bound_text(text) for name, text in given if isinstance(text, str)}
         return dataclasses.replace(event, **bounded)
-
-    def make_values(self, events: Sequence[Event]) -> list[Sequence[Any]]:
-        """The values of each column but the id's."""
-        columns: list[Sequence[Any]] = [list(map(get, events)) for get in self._getters]
-        for at in self._json:
-            columns[at] = list(map(_as_json, columns[at]))
-        return columns
 
 
 def _as_json(value: Any) -> str | None:
@@ -226,7 +216,9 @@ def insert_events(
     insert_values(db, "INTO events", ("id", *COMMON), common, is_bulk)
     for kind, some in of_kind.items():
         layout = _LAYOUTS[kind.table]
-        values = [ids[kind], *layout.make_values(some)]
+        values: list[Sequence[Any]] = [ids[kind], *(list(map(get, some)) for get in layout.getters)]
+        for at in layout.json:
+            values[at] = list(map(_as_json, values[at]))
         insert_values(db, f"INTO {layout.table}", layout.columns, values, is_bulk)
 
 
@@ -246,7 +238,8 @@ def insert_values(
     get it back: with one row per step, no more than 200 rows per second could be written. In bulk, parsing the
     statements is what takes time, so each is used again.
     """
-    filled = [(name, of_rows) for name, of_rows in zip(columns, values, strict=False) if not _is_empty(of_rows)]
+    given = zip(columns, values, strict=False)
+    filled = [(name, cells) for name, cells in given if cells[0] is not None or cells.count(None) < len(cells)]
     if not filled:
         return
     names = [name for name, _ in filled]
@@ -264,7 +257,3 @@ def insert_values(
         except UnicodeEncodeError:  # A lone surrogate: too rare to look for in all texts.
             db.execute(statement, [clean(value) if isinstance(value, str) else value for value in variables])
         begin += step
-
-
-def _is_empty(values: Sequence[Any]) -> bool:
-    return values[0] is None and values.count(None) == len(values)

@@ -26,7 +26,7 @@ import sqlite3
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -339,20 +339,13 @@ def _check_private(folder: Path) -> None:
 
 def delete_old() -> None:
     """Delete the oldest of the kept sessions, and what processes left that were killed while they wrote one."""
-    kept = list_kept()
-    for file in _find_old(kept):
-        with ignore(OSError):
-            remove(file)
-    for left in kept[0].parent.glob(".compilediag-*") if kept else ():
-        with ignore(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED_S:
-                shutil.rmtree(left)
-
-
-def _find_old(kept: list[Path]) -> Iterator[Path]:
-    size = 0
+    kept, size = list_kept(), 0
     for number, file in enumerate(kept):
         with ignore(OSError):
             size += file.stat().st_size
             if number >= MAX_KEPT or (number and size > MAX_KEPT_BYTES):
-                yield file
+                remove(file)
+    for left in kept[0].parent.glob(".compilediag-*") if kept else ():
+        with ignore(OSError):
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                shutil.rmtree(left)

@@ -53,15 +53,6 @@ MEMORY = "file::memory:"
 States = dict[int, dict[str, Any]]
 
 
-def _schema() -> Iterable[str]:
-    yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)"
-    for table, columns in list_columns().items():
-        (key, type_of_key), *others = columns.items()
-        own = "".join(f', "{name}" {type_of_column}' for name, type_of_column in others)
-        yield f"CREATE TABLE {table} ({key} {type_of_key} PRIMARY KEY{own})"
-    yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
-
-
 class Store:
     """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
 
@@ -187,8 +178,12 @@ class Store:
         """Create the tables in an empty file."""
         with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
-            for statement in _schema():
-                db.execute(statement)
+            db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+            for table, columns in list_columns().items():
+                (key, type_of_key), *others = columns.items()
+                own = "".join(f', "{name}" {type_of_column}' for name, type_of_column in others)
+                db.execute(f"CREATE TABLE {table} ({key} {type_of_key} PRIMARY KEY{own})")
+            db.execute("CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))")
             insert_facts(db, {"schema_version": SCHEMA_VERSION, **meta})
 
     @classmethod

@@ -108,7 +108,7 @@ def make_recompile_events(
     """
     function, file, line = where
     main = _find_main_guard(closest, function)
-    comments = {comment for guard in closest.guards if (comment := _find_comment(guard.guard))}
+    comments = {guard.guard[len(split_comment(guard.guard)[0]) :] for guard in closest.guards}
     yield Recompile(
         time_ns=time_ns,
         compile_id=compile_id,
@@ -128,6 +128,7 @@ def make_recompile_events(
     )
     for entry in entries:
         for guard in entry.guards:
+            repeated = "" if entry is closest else max(filter(guard.guard.endswith, comments), key=len, default="")
             yield GuardFailure(
                 time_ns=time_ns,
                 compile_id=compile_id,
@@ -136,18 +137,9 @@ def make_recompile_events(
                 entry_compile_key=entry.compile_key,
                 is_first=guard.is_first,
                 fail_count=guard.fail_count,
-                guard=guard.guard if entry is closest else _remove_comment(guard.guard, comments),
+                guard=guard.guard.removesuffix(repeated),
                 **_make_columns(guard, is_torchs),
             )
-
-
-def _find_comment(text: str) -> str:
-    code, comment = split_comment(text)
-    return text[len(code) :] if comment else ""
-
-
-def _remove_comment(text: str, comments: set[str]) -> str:
-    return text.removesuffix(max((comment for comment in comments if text.endswith(comment)), key=len, default=""))
 
 
 def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard | None:
@@ -160,12 +152,11 @@ def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard
     if function == "inner":
         return next((g for g in closest.guards if (g.kind, g.source) == ("type", "fn")), first)
     if first is not None and first.kind in _FOLLOWS:
-        return next((g for g in closest.guards if g.kind == "tensor_size" and _is_of_parameter(g)), first)
+        for guard in closest.guards:
+            operands = parse_guard(guard.guard).operands if guard.kind == "tensor_size" else ()
+            if any(path.has_attribute("_parameters") for path in operands):
+                return guard
     return first
-
-
-def _is_of_parameter(guard: FailingGuard) -> bool:
-    return any(path.has_attribute("_parameters") for path in parse_guard(guard.guard).operands)
 
 
 def _make_main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:

@@ -296,25 +296,22 @@ def _read_marking(expression: Expression, body: ast.expr) -> Check | None:
     """Read the guards on marks of dimensions: `(marks.issubset({0})) if hasattr(x, marks) else True`."""
     match body:
         case ast.Call(ast.Attribute(marks, "issubset"), [allowed]):
-            path, expected = _read_mark(expression, marks), f"within {expression.get_text(allowed)}"
+            expected = f"within {expression.get_text(allowed)}"
         case ast.Compare(marks, [ast.Eq()], [right]):
-            path, expected = _read_mark(expression, marks), expression.get_text(right)
+            expected = expression.get_text(right)
         case _:
             return None
+    match marks:
+        case ast.Call(ast.Name("getattr"), [value, ast.Constant(str() as name), _]):
+            owner = expression.read_path(value)
+            path = None if owner is None else owner.then("attr", name)
+        case _:
+            path = expression.read_path(marks)
     if path is None:
         return None
     if path.steps[-1].value == "_dynamo_dynamic_range":
         expected = format_dim_ranges(expected)
     return Check("symbolic_shape", path.text, expected, None, (path,))
-
-
-def _read_mark(expression: Expression, marks: ast.expr) -> Path | None:
-    """The path of `x._dynamo_dynamic_indices`, however torch reads it."""
-    match marks:
-        case ast.Call(ast.Name("getattr"), [value, ast.Constant(str() as name), _]):
-            owner = expression.read_path(value)
-            return None if owner is None else owner.then("attr", name)
-    return expression.read_path(marks)
 
 
 _RANGE = re.compile(r"_DimRange\(dim=(\d+), min=(\w+), max=(\w+)\)")

@@ -183,16 +183,6 @@ def _parse_numbers(text: str) -> tuple[int | None, ...]:
     return tuple(None if part == "None" else int(part) for part in parts)
 
 
-def format_tensor_check(text: str) -> str | None:
-    """Format such a text for a line, what differs most often first; None for any other text."""
-    check = TensorCheck.parse(text)
-    if check is None:
-        return None
-    rest = text[scan_source(text, len(_START)) :]
-    size, settings = rest.rpartition(", size=")[2], rest.partition("), ")[2].partition(", size=")[0]
-    return f"{check.name}: {check.pytype} size={size[:-1]}, {settings}, DispatchKeySet({check.keys})"
-
-
 @cache_short(4096)
 def find_torch_source(source: str, reason: str | None) -> str | None:
     """Find torch's name of a guarded value, for `torch.compiler.config.dynamic_sources`; None if it is not certain.
@@ -287,7 +277,23 @@ def parse_tree_line(line: str, names: ObjectNames) -> TreeLine:
 
 def describe_guard(text: str, names: ObjectNames) -> str:
     """Describe what a leaf guard checks, from its text: without the line that caused it, with names for objects."""
-    return cut_text(_describe_check(split_comment(text)[0].strip(), names), _MAX_LINE)
+    code = split_comment(text)[0].strip()
+    same = _SAME.match(code)
+    end = scan_source(code, same.end()) if same else 0
+    if (tensor := TensorCheck.parse(code)) is not None:
+        # What differs most often comes first.
+        rest = code[scan_source(code, len(_START)) :]
+        size, settings = rest.rpartition(", size=")[2], rest.partition("), ")[2].partition(", size=")[0]
+        described = f"{tensor.name}: {tensor.pytype} size={size[:-1]}, {settings}, DispatchKeySet({tensor.keys})"
+    elif same is not None and (about := _SAME_REST.match(code, end)) is not None:
+        source, cls = format_source(code[same.end() : end]), parse_class_name(about["type"] or "", module=True)
+        if same[1] == "type":
+            described = f"type({source}) is {names.name(source, cls or 'class', about['id'])}"
+        else:
+            described = f"{source} is the same object ({names.name(source, cls or 'object', about['id'])})"
+    else:
+        described = names.replace_addresses(format_source(code))
+    return cut_text(described, _MAX_LINE)
 
 
 def _describe_manager(rest: str | None, names: ObjectNames) -> str:
@@ -300,17 +306,3 @@ def _describe_manager(rest: str | None, names: ObjectNames) -> str:
     source = "builtins" if source == "__builtins_dict___0" else source
     cls = parse_class_name(found[1], module=True) if found else None
     return names.replace_addresses(f"{source}: {cls}" if cls else source)
-
-
-def _describe_check(code: str, names: ObjectNames) -> str:
-    if (tensor := format_tensor_check(code)) is not None:
-        return tensor
-    same = _SAME.match(code)
-    end = scan_source(code, same.end()) if same else 0
-    rest = _SAME_REST.match(code, end)
-    if same is None or rest is None:
-        return names.replace_addresses(format_source(code))
-    source, cls = format_source(code[same.end() : end]), parse_class_name(rest["type"] or "", module=True)
-    if same[1] == "type":
-        return f"type({source}) is {names.name(source, cls or 'class', rest['id'])}"
-    return f"{source} is the same object ({names.name(source, cls or 'object', rest['id'])})"

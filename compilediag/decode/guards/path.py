@@ -127,14 +127,24 @@ class Path:
         return Path(self.root, self.scope, self.steps[:-1], self.arguments)
 
     @staticmethod
+    @cache_short(8192)
     def of(source: str) -> Path:
         """The value that a cell of a table names, such as `guard_source`. A text that is no path is a root as it is."""
-        return _read_source(source)
+        expression = parse_expression(source, False)
+        path = None if expression is None else expression.read_path(expression.node)
+        return Path(source.strip()) if path is None else path
 
     @property
     def text(self) -> str:
         """The value in the user's names, as the tables have it: `self.lin.weight`, `d['k']`, `x.size()[0]`."""
-        text, steps = self._spell_root()
+        text, steps = self.root, self.steps
+        if self.scope == "function":
+            text = _ROOT_FUNCTIONS[self.root](self.arguments)
+        elif self.root.startswith("__builtins_dict__") and steps and steps[0].kind == "item":
+            text, steps = str(steps[0].value), steps[1:]
+        elif self.root.startswith("__import_") and self.scope == "G":
+            # Dynamo imports modules for its own use as `__import_torch_dot_nn_dot_functional`.
+            text = self.root.removeprefix("__import_").replace("_dot_", ".")
         while steps:
             text, steps = _spell_step(text, steps)
         return text
@@ -162,15 +172,6 @@ class Path:
             elif step[:2] != ("attr", "__self__") or not str(before.value).startswith("<"):
                 steps.append(step)
         return self if len(steps) == len(self.steps) else Path(self.root, self.scope, tuple(steps), self.arguments)
-
-    def _spell_root(self) -> tuple[str, tuple[Step, ...]]:
-        if self.scope == "function":
-            return _ROOT_FUNCTIONS[self.root](self.arguments), self.steps
-        if self.root.startswith("__builtins_dict__") and self.steps and self.steps[0].kind == "item":
-            return str(self.steps[0].value), self.steps[1:]
-        # Dynamo imports modules for its own use as `__import_torch_dot_nn_dot_functional`.
-        is_import = self.root.startswith("__import_") and self.scope == "G"
-        return (self.root.removeprefix("__import_").replace("_dot_", ".") if is_import else self.root), self.steps
 
     @property
     def torch_text(self) -> str:
@@ -344,7 +345,9 @@ def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ..
     (kind, value, arguments), *rest = steps
     following = steps[1] if rest else Step("")
     if kind == "attr" and value in MEMBER_DICTS and following.kind == "item" and type(following.value) is str:
-        return text + _spell_member(following.value), steps[2:]
+        key = following.value
+        index = key if key.isdecimal() else repr(key)
+        return text + (f".{key}" if key.isidentifier() else f"[{index}]"), steps[2:]
     if (text, kind, value) == ("os.environ", "attr", "_data") and type(following.value) is bytes:
         return f"{text}[{following.value.decode(errors='replace')!r}]", steps[2:]
     if kind == "function":
@@ -362,12 +365,6 @@ def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ..
 
 def _spell_attribute(text: str, name: str) -> str:
     return f"{text}.{name}" if name.isidentifier() or name[:1] == "<" else f"getattr({text}, {name!r})"
-
-
-def _spell_member(key: str) -> str:
-    if key.isidentifier():
-        return f".{key}"
-    return f"[{key}]" if key.isdecimal() else f"[{key!r}]"
 
 
 @dataclass(frozen=True)
@@ -399,7 +396,44 @@ class Expression:
 
     def read_path(self, node: ast.expr) -> Path | None:
         """The path that a part of the expression is; None if it is something else."""
-        return _read_path(node, self)
+        steps: list[Step] = []
+        while True:
+            match node:
+                case ast.Subscript(ast.Name("L" | "G" as scope), ast.Constant(str() as name)) if self.has_scopes:
+                    return Path(name, scope, tuple(reversed(steps)))
+                case ast.Name(name):
+                    return Path(name, "", tuple(reversed(steps)))
+                case ast.Subscript(value, index):
+                    steps.append(Step("item", self._read_key(index)))
+                    node = value
+                case ast.Attribute(value, name):
+                    steps.append(Step("attr", self.restore(name)))
+                    node = value
+                case ast.Call(func, arguments, []):
+                    name = ".".join(_read_names(func))
+                    if self.has_scopes and name in _ROOT_FUNCTIONS and (constants := _read_constants(arguments)):
+                        return Path(name, "function", tuple(reversed(steps)), constants)
+                    if name in _FUNCTIONS and arguments:
+                        steps.append(Step("function", name, tuple(self._read_key(one) for one in arguments[1:])))
+                        node = arguments[0]
+                    elif arguments:
+                        return None
+                    elif isinstance(func, ast.Attribute):
+                        steps.append(Step("method", func.attr))
+                        node = func.value
+                    else:
+                        steps.append(Step("call"))
+                        node = func
+                case _:
+                    return None
+
+    def _read_key(self, node: ast.expr) -> object:
+        """A key as a constant, as a path, or opaque."""
+        try:
+            return read_constant(node)
+        except NotConstant:
+            path = self.read_path(node)
+            return path if path is not None and path.scope else Opaque(self.get_text(node))
 
     def list_paths(self, node: ast.expr) -> list[tuple[ast.expr, Path]]:
         """The largest parts of an expression that are paths, in their order. Names that are called are none."""
@@ -408,8 +442,9 @@ class Expression:
         children: Iterator[ast.AST] = ast.iter_child_nodes(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             # Of `torch.sym_min(a)` only the argument is a value, but of `x.a.issubset(y)` also `x.a`.
-            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-            children = iter([*([owner] if owner and _is_scoped(owner) else []), *node.args, *node.keywords])
+            is_scoped = any(isinstance(name, ast.Name) and name.id in ("L", "G") for name in ast.walk(node.func))
+            owner = [node.func.value] if isinstance(node.func, ast.Attribute) and is_scoped else []
+            children = iter([*owner, *node.args, *node.keywords])
         found = (child.value if isinstance(child, ast.keyword) else child for child in children)
         return [pair for child in found if isinstance(child, ast.expr) for pair in self.list_paths(child)]
 
@@ -427,11 +462,6 @@ class Expression:
         return self.restore(text)
 
 
-def _is_scoped(node: ast.expr) -> bool:
-    """True for what begins in the locals or globals."""
-    return any(isinstance(inner, ast.Name) and inner.id in ("L", "G") for inner in ast.walk(node))
-
-
 @cache_short(4096)
 def parse_expression(text: str, has_scopes: bool = True) -> Expression | None:
     """Parse one of torch's expressions; None for any other text, and for one that is too long."""
@@ -439,20 +469,16 @@ def parse_expression(text: str, has_scopes: bool = True) -> Expression | None:
     if len(text) > MAX_PARSED:
         return None
     hidden, objects = _hide_objects(text)
-    if not _is_silent(hidden):
+    # Python would print a warning of such a text. torch prints constants in forms that have none.
+    if "\\" in hidden and _VALID_ESCAPES.fullmatch(hidden) is None:
+        return None
+    if _NUMBER_AND_WORD.search(hidden) and _NUMBER_AND_WORD.search(_ONE_STRING.sub("''", hidden)):
         return None
     try:
         return Expression(ast.parse(hidden, mode="eval").body, hidden, objects, has_scopes)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         pass_on(error)
         return None
-
-
-def _is_silent(text: str) -> bool:
-    """False if Python would print a warning of a text: torch prints constants in forms that have none."""
-    if "\\" in text and _VALID_ESCAPES.fullmatch(text) is None:
-        return False
-    return not (_NUMBER_AND_WORD.search(text) and _NUMBER_AND_WORD.search(_ONE_STRING.sub("''", text)))
 
 
 def _hide_objects(text: str) -> tuple[str, tuple[str, ...]]:
@@ -483,39 +509,6 @@ def _find_end_of_object(text: str, start: int) -> int:
     return len(text)
 
 
-def _read_path(node: ast.expr, within: Expression) -> Path | None:
-    steps: list[Step] = []
-    while True:
-        match node:
-            case ast.Subscript(ast.Name("L" | "G" as scope), ast.Constant(str() as name)) if within.has_scopes:
-                return Path(name, scope, tuple(reversed(steps)))
-            case ast.Name(name):
-                return Path(name, "", tuple(reversed(steps)))
-            case ast.Subscript(value, index):
-                steps.append(Step("item", _read_key(index, within)))
-                node = value
-            case ast.Attribute(value, name):
-                steps.append(Step("attr", within.restore(name)))
-                node = value
-            case ast.Call(func, arguments, []):
-                name = ".".join(_read_names(func))
-                if within.has_scopes and name in _ROOT_FUNCTIONS and (constants := _read_constants(arguments)):
-                    return Path(name, "function", tuple(reversed(steps)), constants)
-                if name in _FUNCTIONS and arguments:
-                    steps.append(Step("function", name, tuple(_read_key(one, within) for one in arguments[1:])))
-                    node = arguments[0]
-                elif arguments:
-                    return None
-                elif isinstance(func, ast.Attribute):
-                    steps.append(Step("method", func.attr))
-                    node = func.value
-                else:
-                    steps.append(Step("call"))
-                    node = func
-            case _:
-                return None
-
-
 def _read_names(node: ast.expr) -> list[str]:
     """The names of `dict.__getitem__`; empty for anything else."""
     match node:
@@ -524,15 +517,6 @@ def _read_names(node: ast.expr) -> list[str]:
         case ast.Attribute(ast.Name(owner), name):
             return [owner, name]
     return []
-
-
-def _read_key(node: ast.expr, within: Expression) -> object:
-    """A key as a constant, as a path, or opaque."""
-    try:
-        return read_constant(node)
-    except NotConstant:
-        path = within.read_path(node)
-        return path if path is not None and path.scope else Opaque(within.get_text(node))
 
 
 def _read_constants(nodes: list[ast.expr]) -> tuple[object, ...]:
@@ -574,13 +558,6 @@ def parse_path(text: str) -> Path | None:
     """Parse torch's name of a value; None if the text is anything else, such as a sum."""
     expression = parse_expression(text)
     return None if expression is None else expression.read_path(expression.node)
-
-
-@cache_short(8192)
-def _read_source(source: str) -> Path:
-    expression = parse_expression(source, False)
-    path = None if expression is None else expression.read_path(expression.node)
-    return Path(source.strip()) if path is None else path
 
 
 @cache_short(8192)

@@ -62,16 +62,15 @@ def make_run_id(tuner: str) -> str:
 def make_choices(run: AutotuneChoice, timed: Iterable[TimedChoice]) -> list[AutotuneChoice]:
     """Make one row per choice; `run` has what they have in common. A time that is not finite is a failure."""
     run_id = run.run_id or make_run_id(run.tuner or "")
-    return [replace(run, run_id=run_id, **_list_columns(choice)) for choice in timed]
-
-
-def _list_columns(timed: TimedChoice) -> dict[str, Any]:
-    found = {each.name: getattr(timed, each.name) for each in fields(timed)}
-    found = {name: value for name, value in found.items() if value is not None and value != {}}
-    if not math.isfinite(time_ms := found.get("time_ms", 0.0)):
-        del found["time_ms"]
-        found.setdefault("fail_reason", INFINITE if math.isinf(time_ms) else "timed as not a number")
-    return found
+    choices = []
+    for choice in timed:
+        given = {each.name: getattr(choice, each.name) for each in fields(choice)}
+        own = {name: value for name, value in given.items() if value is not None and value != {}}
+        if not math.isfinite(time_ms := own.get("time_ms", 0.0)):
+            del own["time_ms"]
+            own.setdefault("fail_reason", INFINITE if math.isinf(time_ms) else "timed as not a number")
+        choices.append(replace(run, run_id=run_id, **own))
+    return choices
 
 
 def classify_choice(classes: Iterable[str]) -> str:
@@ -100,15 +99,13 @@ def parse_inputs(key: str | None) -> list[str] | None:
     if key is not None and len(key) > SEARCHED:
         return [bound_text(key)]
     try:
-        inputs = ast.literal_eval(POLICY.sub("", key or ""))
-        return [_format_logged_input(*entry) for entry in inputs]
+        inputs = []
+        for device, dtype, *layout in ast.literal_eval(POLICY.sub("", key or "")):
+            rank = len(layout) // 2
+            inputs.append(format_input(dtype, layout[:rank], layout[rank : 2 * rank], device))
+        return inputs
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return [key] if key else None
-
-
-def _format_logged_input(device: str, dtype: str, *layout: Any) -> str:
-    rank = len(layout) // 2
-    return format_input(dtype, layout[:rank], layout[rank : 2 * rank], device)
 
 
 def format_input(dtype: str, sizes: Iterable[Any], strides: Iterable[Any], device: str) -> str:

@@ -361,27 +361,20 @@ class LoggedLookups:
     ) -> Iterator[CacheLookup]:
         outcome = found["outcome"] if found["outcome"] in _OUTCOMES else fields.get("cache_state")
         arguments = {**fields, "compile_id": attempt.compile_id}
-        if found["outcome"] == "hash" and outcome is None:
-            yield from self._open_lookup(found["cache"], arguments, attempt, time_ns)
-            return
-        row = self._parse(f"{found['cache']}_cache_{outcome}", arguments, time_ns)
+        has_outcome = found["outcome"] != "hash" or outcome is not None
+        if not has_outcome and attempt in self._open:
+            yield self._close(attempt, "hit")
+        row = self._parse(f"{found['cache']}_cache_{outcome if has_outcome else 'miss'}", arguments, time_ns)
         if row is None:
+            return
+        if not has_outcome:
+            self._open[attempt] = row, fields.get("components") or []
             return
         if found["bundled"]:
             row = dataclasses.replace(row, reason=BUNDLED)
         elif self._was_announced(_identify(row)):
             return
         yield self._compare(row, fields)
-
-    def _open_lookup(
-        self, cache: str, arguments: Mapping[str, Any], attempt: CompileAttempt, time_ns: int
-    ) -> Iterator[CacheLookup]:
-        """Remember a lookup without an outcome; yield the one before it, which has hit."""
-        if attempt in self._open:
-            yield self._close(attempt, "hit")
-        row = self._parse(f"{cache}_cache_miss", arguments, time_ns)
-        if row is not None:
-            self._open[attempt] = row, arguments.get("components") or []
 
     def _was_announced(self, identity: _Identity) -> bool:
         """Return whether an event announced a row; the next row like it then needs an event of its own."""
@@ -409,11 +402,6 @@ class LoggedLookups:
             **self._attempts.find_function(attempt),
             **columns,
         )
-
-
-def is_lookup_event(name: str) -> bool:
-    """Return whether an instant timed event announces a lookup."""
-    return CACHE_EVENT.match(name) is not None
 
 
 def _identify(row: CacheLookup) -> _Identity:

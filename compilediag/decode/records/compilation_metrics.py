@@ -70,19 +70,29 @@ def make_compile(
     if metrics.get("is_runtime"):
         return None
     start_us, end_us = metrics.get("start_time_us"), metrics.get("end_time_us")
+    duration_s = _read_seconds(metrics, "duration_us")
+    if start_us is not None and end_us is not None and end_us >= start_us:
+        duration_s = (end_us - start_us) / 1e6
     forward = metrics.get("is_forward") is not False
-    is_ahead = known.get("trigger") == AOT_COMPILE
+    reason = metrics.get("fail_reason") or ""
+    limit = LIMIT.search(reason[:SEARCHED])
+    limit_value = LIMIT_VALUE.search(reason) if limit else None
+    trigger = "dynamo" if forward else "lazy_backward"
+    if known.get("trigger") == AOT_COMPILE:
+        trigger = AOT_COMPILE
+    elif (metrics.get("compile_id") or "").startswith("!"):
+        trigger = "compiled_autograd"
     return Compile(
         time_ns=(start_us or end_us or 0) * 1000,
-        duration_s=_read_duration(metrics, start_us, end_us),
+        duration_s=duration_s,
         compile_id=metrics.get("compile_id") or known.get("compile_id"),
         compile_key=compile_key,
         function=metrics.get("co_name") or known.get("function"),
         file=metrics.get("co_filename") or known.get("file"),
         line=metrics.get("co_firstlineno") or known.get("line"),
-        trigger=AOT_COMPILE if is_ahead else _find_trigger(metrics.get("compile_id"), forward),
+        trigger=trigger,
         is_recompile=metrics.get("recompile_reason") is not None if forward else None,
-        outcome=_find_outcome(metrics, is_ahead),
+        outcome=_find_outcome(metrics, limit is not None, trigger == AOT_COMPILE),
         dynamo_s=_read_seconds(metrics, "dynamo_cumulative_compile_time_us"),
         aot_s=_read_seconds(metrics, "aot_autograd_cumulative_compile_time_us"),
         inductor_s=_read_seconds(metrics, "inductor_cumulative_compile_time_us"),
@@ -98,8 +108,8 @@ def make_compile(
         fail_type=metrics.get("fail_type"),
         fail_reason=metrics.get("fail_reason"),
         on_failure=known.get("on_failure"),
-        limit=known.get("limit") or _find_limit(metrics),
-        limit_value=known.get("limit_value") or _find_limit_value(metrics),
+        limit=known.get("limit") or (limit[1] if limit else None),
+        limit_value=known.get("limit_value") or (int(limit_value[1]) if limit_value else None),
         limit_argument=known.get("limit_argument"),
         region=known.get("region"),
         restart_reasons=sorted(metrics.get("restart_reasons") or ()) or None,
@@ -139,32 +149,10 @@ def _read_seconds(metrics: Metrics, name: str) -> float | None:
     return None if value is None or value < 0 else value / 1e6
 
 
-def _read_duration(metrics: Metrics, start_us: int | None, end_us: int | None) -> float | None:
-    if start_us is None or end_us is None or end_us < start_us:
-        return _read_seconds(metrics, "duration_us")
-    return (end_us - start_us) / 1e6
-
-
-def _find_trigger(compile_id: str | None, forward: bool) -> str:
-    if compile_id is not None and compile_id.startswith("!"):
-        return "compiled_autograd"
-    return "dynamo" if forward else "lazy_backward"
-
-
-def _find_limit(metrics: Metrics) -> str | None:
-    found = LIMIT.search((metrics.get("fail_reason") or "")[:SEARCHED])
-    return found[1] if found else None
-
-
-def _find_limit_value(metrics: Metrics) -> int | None:
-    found = LIMIT_VALUE.search(metrics.get("fail_reason") or "") if _find_limit(metrics) else None
-    return int(found[1]) if found else None
-
-
-def _find_outcome(metrics: Metrics, is_ahead: bool) -> str:
+def _find_outcome(metrics: Metrics, is_over_limit: bool, is_ahead: bool) -> str:
     fail_type = metrics.get("fail_type")
     if fail_type is not None:
-        return "skipped" if fail_type in SKIPS or _find_limit(metrics) else "failed"
+        return "skipped" if fail_type in SKIPS or is_over_limit else "failed"
     if not is_ahead and metrics.get("is_forward") is not False and not metrics.get("graph_op_count"):
         return "empty"
     return "ok"
@@ -185,7 +173,10 @@ def normalize_metrics(kind: str, logged: Metrics, compile_id: str | None, time_n
         if metrics.get(name) is None and metrics.get(before) is not None:
             metrics[name] = round(metrics[before] * 1e6)
     if metrics.get("duration_us") is None and metrics.get("end_time_us") is None:
-        metrics["duration_us"] = _find_older_duration(kind, metrics)
+        metrics["duration_us"] = metrics.get(WHOLE)
+        seconds = next((metrics[n] for n in BACKWARD_SECONDS if metrics.get(n) is not None), None)
+        if seconds is not None and not KINDS[kind]:
+            metrics["duration_us"] = round(seconds * 1e6)
     if metrics.get("start_time_us") is None:
         metrics["start_time_us"] = time_ns // 1000 - (metrics.get("duration_us") or 0)
     if "recompile_reason" not in metrics and KINDS[kind]:
@@ -193,12 +184,6 @@ def normalize_metrics(kind: str, logged: Metrics, compile_id: str | None, time_n
         again = compile_id is not None and not compile_id.endswith("/0")
         metrics["recompile_reason"] = UNKNOWN_REASON if again else None
     return metrics
-
-
-def _find_older_duration(kind: str, metrics: Metrics) -> Any:
-    """Return the duration, in us, that a torch before 2.6 logged."""
-    seconds = next((metrics[n] for n in BACKWARD_SECONDS if metrics.get(n) is not None), None)
-    return metrics.get(WHOLE) if KINDS[kind] or seconds is None else round(seconds * 1e6)
 
 
 def split_texts(kind: str, logged: Metrics) -> Iterator[tuple[str, str]]:

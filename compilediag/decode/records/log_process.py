@@ -11,6 +11,7 @@ failed and the new entry has `n == 2`, n was 2.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ...events import Artifact, Compile, Event, GuardFailure, Recompile
+from ...events import Artifact, Event, GuardFailure, Recompile
 from ...system import plugins
 from ..bounded_text import cache_short
 from ..call_stacks import CallStacks, is_torch_file, parse_logged_frames
@@ -29,7 +30,7 @@ from ..guards.guard_forms import parse_class_name
 from ..guards.guard_text import ParsedGuard, TensorCheck, parse_guard
 from ..guards.path import Path, format_source, scan_source
 from . import compilation_metrics as metrics
-from .cache_records import PROFILES, LoggedLookups, is_lookup_event
+from .cache_records import CACHE_EVENT, PROFILES, LoggedLookups
 from .compilation_metrics import (
     ATTEMPT_PREFIX,
     AUTOMATIC_DYNAMIC,
@@ -67,13 +68,14 @@ _LEAF = re.compile(r"\n[| +-]*\+- (?P<leaf>[A-Z_0-9]+): (?P<code>.*)")
 _TENSOR_LEAF = re.compile(r"\n[| +-]*\+- TENSOR_MATCH: (.*)")
 _MANAGER = re.compile(r"Manager: source=")
 _LAST_NAME = re.compile(r"\w+(?=\W*$)")
+_ITEMS = re.compile(r"(?:\.size\(\)|\.stride\(\)|\[\d+\]|\(\))+$")
 #: Kinds of guards that name a size or a number by its source.
 _BY_SOURCE = ("symbolic_shape", "tensor_size", "value")
 
 
 def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
     """Return the values of `sources` in a printed guard tree, or in the list of guards that torch before 2.5 wrote."""
-    names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_remove_items(source)))}
+    names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_ITEMS.sub("", source)))}
     values: Values = {}
     for manager in _MANAGER.finditer(text):
         end = scan_source(text, manager.end())
@@ -81,7 +83,12 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
         type_name = parse_class_name(text[end : line_end if line_end >= 0 else None].rpartition(" type=")[2])
         if type_name and any(name in source for name in names):
             values[format_source(source), "type"] = type_name
-    for leaf, code in _split_guards(text):
+    guards: Iterable[tuple[str | None, str]]
+    if text.startswith("["):
+        guards = [(None, str(guard["code"])) for guard in json.loads(text)]
+    else:
+        guards = ((found["leaf"], found["code"]) for found in _LEAF.finditer("\n" + text))
+    for leaf, code in guards:
         if not any(name in code for name in names):
             continue
         guard = parse_guard(code, leaf)
@@ -103,18 +110,6 @@ def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard
         if name and source and Path.of(name).holds(Path.of(source)):
             return parse_guard(code, "TENSOR_MATCH")
     return None
-
-
-def _remove_items(source: str) -> str:
-    return re.sub(r"(?:\.size\(\)|\.stride\(\)|\[\d+\]|\(\))+$", "", source)
-
-
-def _split_guards(text: str) -> Iterator[tuple[str | None, str]]:
-    if not text.startswith("["):
-        yield from ((found["leaf"], found["code"]) for found in _LEAF.finditer("\n" + text))
-        return
-    for guard in json.loads(text):
-        yield None, str(guard["code"])
 
 
 #: Name of the artifact with the reasons.
@@ -146,7 +141,12 @@ class PendingRecompiles:
         """Remember torch's reasons for a recompile; yield the events of one that waited too long."""
         if len(self._pending) >= MAX_PENDING:
             yield from self.finish(next(iter(self._pending)))
-        entries = [parse_entry(reason) for reason in split_reasons(text)]
+        reasons: object = None
+        if text.startswith("["):  # torch writes several reasons as JSON, one as plain text.
+            with contextlib.suppress(ValueError, RecursionError):
+                reasons = json.loads(text)
+        listed = list(map(str, reasons)) if isinstance(reasons, list) and reasons else [text]
+        entries = list(map(parse_entry, listed))
         for entry in entries:
             entry.compile_key = self._attempts.find_key(entry.compile_id)
         self._pending[attempt] = PendingRecompile(time_ns, entries)
@@ -204,18 +204,6 @@ class PendingRecompiles:
             if cause is not None:
                 guard.user_file, guard.user_line, guard.user_code = cause.user_file, cause.user_line, cause.user_code
         guard.user_file = self._files.complete(guard.user_file)
-
-
-def split_reasons(text: str) -> list[str]:
-    """Return torch's reasons: it writes several as JSON, one as plain text."""
-    if text.startswith("["):
-        try:
-            reasons = json.loads(text)
-        except (ValueError, RecursionError):
-            reasons = None
-        if isinstance(reasons, list):
-            return [str(reason) for reason in reasons] or [text]
-    return [text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,20 +299,6 @@ def _encode(text: str) -> tuple[bytes, str]:
 MAX_ITEMS = 10_000
 
 
-def _decode_with_plugin(kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> list[Item] | None:
-    """Return what the plug-in for records of this kind makes of one; None if there is no plug-in, or if it fails."""
-    decoder = plugins.find_decoder(kind)
-    if decoder is None:
-        return None
-
-    def accept(items: Iterable[object] | None) -> list[Item]:
-        return [_make_item(item, attempt, time_ns) for item in list(items or ())[:MAX_ITEMS]]
-
-    text = None if record.payload is None else record.text
-    items: list[Item] | None = decoder.call(accept, dict(record.metadata), text, attempt.compile_id, time_ns)
-    return items
-
-
 def _make_item(item: object, attempt: CompileAttempt, time_ns: int) -> Item:
     """Return an event of the record's compile with its key, or the artifact of a pair of strings, name and text."""
     if isinstance(item, Event):
@@ -367,7 +341,13 @@ class LogProcess:
         if kind == "str":
             self._files.add(*record.metadata["str"])
             return
-        attempt = self._find_attempt(record, kind, record.compile_id)
+        if kind == "dynamo_start":
+            attempt = self._attempts.advance(record.compile_id, STARTED)
+        elif kind == "artifact" and find_name(record.metadata) == REASONS:
+            attempt = self._attempts.advance(record.compile_id, REASONED)
+        else:
+            attempt = self._attempts.get(record.compile_id)
+        attempt.note_restarts(record.metadata.get("attempt"))
         yield from self._lookups.see_kind(kind, attempt)
         decoder = _DECODERS.get(kind)
         if decoder is not None:
@@ -384,18 +364,17 @@ class LogProcess:
         yield from self._vllm.finish()
         yield from self._texts.flush(0, time_ns)
 
-    def _find_attempt(self, record: Record, kind: str, compile_id: str | None) -> CompileAttempt:
-        if kind == "dynamo_start":
-            attempt = self._attempts.advance(compile_id, STARTED)
-        elif kind == "artifact" and find_name(record.metadata) == REASONS:
-            attempt = self._attempts.advance(compile_id, REASONED)
-        else:
-            attempt = self._attempts.get(compile_id)
-        attempt.note_restarts(record.metadata.get("attempt"))
-        return attempt
-
     def _decode_extra(self, kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
-        items = _decode_with_plugin(kind, record, attempt, time_ns)
+        """Yield what the plug-in for records of this kind makes of one; count it if there is none, or if it fails."""
+
+        def accept(items: Iterable[object] | None) -> list[Item]:
+            return [_make_item(item, attempt, time_ns) for item in list(items or ())[:MAX_ITEMS]]
+
+        decoder = plugins.find_decoder(kind)
+        items: list[Item] | None = None
+        if decoder is not None:
+            text = None if record.payload is None else record.text
+            items = decoder.call(accept, dict(record.metadata), text, attempt.compile_id, time_ns)
         if items is None:
             self.unknown[kind[:100] or "None"] += 1
         yield from items or ()
@@ -425,7 +404,11 @@ class LogProcess:
             self.torch_version = fields.get("pytorch_version") or self.torch_version
             self.static_sources = metrics.read_static_sources(fields) or self.static_sources
             if not self._logs_breaks and "compile_id" not in logged:
-                yield from _make_older_breaks(compile)
+                # torch before 2.6 logs only why the analysis restarted.
+                for reason in compile.restart_reasons or ():
+                    yield parse_graph_break(
+                        str(reason), compile.time_ns, compile.compile_id, compile_key=compile.compile_key
+                    )
         for name, text in metrics.split_texts(kind, logged):
             yield self._texts.make_text(name, attempt, time_ns, text)
         yield from self._texts.flush_compile(attempt, time_ns)
@@ -454,27 +437,25 @@ class LogProcess:
         timed_id = arguments.get("compile_id")
         items: list[Item] = []
         if stage == "B":
-            self._begin_phase(name, time_ns, timed_id, compile_id)
+            attempt = self._attempts.get(clean_compile_id(timed_id))
+            if name == WHOLE_COMPILE:
+                attempt = self._attempts.advance(attempt.compile_id, ANNOUNCED)
+            self._phases.begin(name, time_ns, timed_id, attempt.compile_key)
+            if name.startswith(ATTEMPT_PREFIX):
+                self._attempts.get(compile_id).note_restarts(int(name[len(ATTEMPT_PREFIX) :]))
         elif stage == "E":
             phase = self._phases.end(name, time_ns, timed_id)
             if phase is not None:
                 items.append(phase)
             if name.startswith(PROFILES):
                 items.extend(self._lookups.end_timed(name, arguments, time_ns))
-        elif is_lookup_event(name):
+        elif CACHE_EVENT.match(name):
             items.extend(self._lookups.decode_event(name, arguments, time_ns))
         elif name == AUTOMATIC_DYNAMIC:
             items.append(make_dynamic_decision(arguments, time_ns, self._attempts.find_key(timed_id)))
         if compile_id is not None and (number := record.metadata.get("attempt")):
             self._attempts.get(compile_id).note_restarts(number)
         return items
-
-    def _begin_phase(self, name: str, time_ns: int, timed_id: str | None, compile_id: str | None) -> None:
-        own_id = clean_compile_id(timed_id)
-        attempt = self._attempts.advance(own_id, ANNOUNCED) if name == WHOLE_COMPILE else self._attempts.get(own_id)
-        self._phases.begin(name, time_ns, timed_id, attempt.compile_key)
-        if name.startswith(ATTEMPT_PREFIX):
-            self._attempts.get(compile_id).note_restarts(int(name[len(ATTEMPT_PREFIX) :]))
 
     def _decode_artifact(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         name = find_name(record.metadata) or ""
@@ -504,12 +485,6 @@ class LogProcess:
     def _decode_link(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         link = record.metadata["link"]
         yield self._texts.make_text(f"link: {link['name']}", attempt, time_ns, str(link["url"]))
-
-
-def _make_older_breaks(compile: Compile) -> Iterator[Event]:
-    """Yield the graph breaks of a compile by torch before 2.6, which logs only why the analysis restarted."""
-    for reason in compile.restart_reasons or ():
-        yield parse_graph_break(str(reason), compile.time_ns, compile.compile_id, compile_key=compile.compile_key)
 
 
 _Decoder = Callable[[LogProcess, Record, CompileAttempt, int], Iterator[Item]]

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from ...events import Collective, Event, ExportProblem, SymbolicShape
@@ -83,7 +84,10 @@ class ShapeRecords:
         """
         self._names = names
         if kind == "expression_created":
-            self._remember(body)
+            if len(self._expressions) >= MAX_EXPRESSIONS:
+                self._expressions.clear()
+            if isinstance(body.get("result_id"), int):
+                self._expressions[body["result_id"]] = body
             return []
         user, torchs = stacks or (
             parse_logged_frames(body.get("user_stack"), names),
@@ -91,7 +95,8 @@ class ShapeRecords:
         )
         user_key, fresh = self.stacks.add(user, time_ns)
         is_export = self._is_export(compile_key or compile_id, torchs) if is_compile is None else not is_compile
-        torchs = _remove_writing(torchs)
+        # The last frames write the record.
+        torchs = list(takewhile(lambda frame: frame.function != "trace_structured", torchs))
         torch_key, torch_fresh = self.stacks.add(torchs, time_ns)
         # Within a compile, torch's own stack shows the call of the compiled function, not the line inside it.
         line = find_user_frame(user, torchs if is_export else []) or Frame(None, None, None, None)
@@ -122,7 +127,9 @@ class ShapeRecords:
         elif action == "guarded" and _is_suppressed(body, torchs):
             action = "suppressed"
         expression, symbol = columns.get("expression"), columns.get("symbol")
-        known = self._find_sources(common["compile_key"] or common["compile_id"])
+        if len(self._sources) > MAX_COMPILES:
+            self._sources.clear()
+        known = self._sources[common["compile_key"] or common["compile_id"]]
         known.update(_read_texts(body.get("symbol_to_sources")) or {})
         if symbol is not None and columns.get("source") is not None:
             known[symbol] = columns["source"]
@@ -134,11 +141,6 @@ class ShapeRecords:
         self._latest = (kind, expression)
         return None if is_repeated else SymbolicShape(action=action, **columns, **common)
 
-    def _find_sources(self, compile: str | None) -> dict[str, str]:
-        if len(self._sources) > MAX_COMPILES:
-            self._sources.clear()
-        return self._sources[compile]
-
     # Exports
 
     def _is_export(self, compile: str | None, torchs: list[Frame]) -> bool:
@@ -148,16 +150,12 @@ class ShapeRecords:
         """
         if compile not in self._exports:
             files = {frame.file or "" for frame in torchs}
-            if any(map(_COMPILING.search, files)):
-                self._note_export(compile, False)
-            elif any(map(_EXPORTING.search, files)):
-                self._note_export(compile, True)
+            is_compile = any(map(_COMPILING.search, files))
+            if is_compile or any(map(_EXPORTING.search, files)):
+                if len(self._exports) > MAX_COMPILES:
+                    self._exports = {None: True}
+                self._exports[compile] = not is_compile
         return self._exports.get(compile, False)
-
-    def _note_export(self, compile: str | None, is_export: bool) -> None:
-        if len(self._exports) > MAX_COMPILES:
-            self._exports = {None: True}
-        self._exports[compile] = is_export
 
     def _make_problem(self, kind: str, body: Body, common: dict[str, Any], is_export: bool) -> ExportProblem | None:
         """Make the row of a problem of an export; None for a record of another kind, or of a compile."""
@@ -171,21 +169,17 @@ class ShapeRecords:
             return None
         if not is_export:
             return None
+        values = body.get("frame_locals")
+        groups = (values.get("symbols"), values.get("locals")) if isinstance(values, Mapping) else ()
         return ExportProblem(
             problem=problem,
             expression=_read_text(body, "expr"),
             result=_read_text(body, "result"),
             symbols=_read_texts(body.get("symbol_to_sources")),
-            values=_read_locals(body.get("frame_locals")),
+            values={name: value for group in groups for name, value in (_read_texts(group) or {}).items()} or None,
             derivation=self._derive(body.get("expr_node_id")) or None,
             **common,
         )
-
-    def _remember(self, body: Body) -> None:
-        if len(self._expressions) >= MAX_EXPRESSIONS:
-            self._expressions.clear()
-        if isinstance(body.get("result_id"), int):
-            self._expressions[body["result_id"]] = body
 
     def _derive(self, node_id: object) -> list[str]:
         """Return how an expression was computed, one step per operation, operands first."""
@@ -228,17 +222,13 @@ class ShapeRecords:
         if name == TENSOR_META:
             if len(self._outputs) > MAX_COMPILES:
                 self._outputs.clear()
-            self._outputs[compile_key or compile_id] = _find_collectives(logged)
+            operators = _as_list(logged.get("ops")) if isinstance(logged, dict) else []
+            found: list[Body] = [op for op in operators if isinstance(op, dict) and op.get("type") == "collective"]
+            self._outputs[compile_key or compile_id] = found
             return []
         outputs = self._outputs.pop(compile_key or compile_id, [])
         columns: dict[str, Any] = {"time_ns": time_ns, "compile_id": compile_id, "compile_key": compile_key}
         return [Collective(**columns, **_describe(n, op, outputs)) for n, op in enumerate(_as_list(logged))]
-
-
-def _remove_writing(frames: list[Frame]) -> list[Frame]:
-    """Return torch's stack without the frames that write the record."""
-    at = next((at for at, frame in enumerate(frames) if frame.function == "trace_structured"), len(frames))
-    return frames[:at]
 
 
 def _is_suppressed(body: Body, torchs: list[Frame]) -> bool:
@@ -250,11 +240,6 @@ def _is_suppressed(body: Body, torchs: list[Frame]) -> bool:
         return "suppressed" in prefix
     outside = (frame for frame in reversed(torchs) if not _EVALUATING.search(frame.file or ""))
     return next((frame.function for frame in outside), None) in _SUPPRESSING
-
-
-def _find_collectives(meta: object) -> list[Body]:
-    operators = _as_list(meta.get("ops")) if isinstance(meta, dict) else []
-    return [op for op in operators if isinstance(op, dict) and op.get("type") == "collective"]
 
 
 def _describe(position: int, op: object, outputs: list[Body]) -> dict[str, Any]:
@@ -290,9 +275,3 @@ def _read_texts(values: object) -> dict[str, str] | None:
     if not isinstance(values, Mapping) or not values:
         return None
     return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
-
-
-def _read_locals(values: object) -> dict[str, str] | None:
-    if not isinstance(values, Mapping):
-        return None
-    return {**(_read_texts(values.get("symbols")) or {}), **(_read_texts(values.get("locals")) or {})} or None

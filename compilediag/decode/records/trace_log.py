@@ -165,8 +165,11 @@ MD5 = "payload differs from its md5"
 
 def parse_record(piece: bytes) -> Record | Unread | None:
     """Parse one record; None for an empty line."""
-    if (timed := _TIMED.match(piece)) is not None and (read := _make_timed(piece, timed)) is not None:
-        return read
+    if (timed := _TIMED.match(piece)) is not None and (shared := _parse_shared(timed[2])) is not None:
+        number, own, kind, compile_id = shared
+        record = Record(timed[1].decode(), number, {**own, "has_payload": timed[3].decode()}, kind, compile_id)
+        _add_payload(record, piece[timed.end() :])
+        return record
     end = piece.find(b"\n")
     head = piece if end < 0 else piece[:end]
     found = _PREFIX.match(head)
@@ -204,18 +207,6 @@ def _parse_fields(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None
-
-
-def _make_timed(piece: bytes, found: re.Match[bytes]) -> Record | None:
-    """Return the timed event that `_TIMED` found; None if its fields are no JSON."""
-    stamp, shared, digest = found.groups()
-    about = _parse_shared(shared)
-    if about is None:
-        return None
-    process, fields, kind, compile_id = about
-    record = Record(stamp.decode(), process, {**fields, "has_payload": digest.decode()}, kind, compile_id)
-    _add_payload(record, piece[found.end() :])
-    return record
 
 
 @functools.lru_cache(64)

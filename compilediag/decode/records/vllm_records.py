@@ -61,7 +61,11 @@ class VllmRecords:
         elif name == EXECUTED:
             yield from self.end(compile_key, time_ns)
         else:
-            self._note_graph(name.removeprefix(OF_VLLM), text, compile_key)
+            piece, row = name.removeprefix(OF_VLLM), self._open.get(compile_key)
+            if row is not None and row.piece == piece:
+                # The number of calls of a piece holds for its next ranges too.
+                calls = self._ops[compile_key, piece] = len(_CALL.findall(text))
+                self._open[compile_key] = dataclasses.replace(row, graph_ops=calls)
 
     def end(self, compile_key: str | None, time_ns: int) -> Iterator[Event]:
         """Yield the piece that is compiled until `time_ns`, if there is one."""
@@ -119,13 +123,6 @@ class VllmRecords:
             is_cudagraph_size=is_size,
             graph_ops=self._ops.get((compile_key, piece or "")),
         )
-
-    def _note_graph(self, piece: str, text: str, compile_key: str | None) -> None:
-        """Keep the number of calls of a piece, for it and its next ranges."""
-        row = self._open.get(compile_key)
-        if row is not None and row.piece == piece:
-            calls = self._ops[compile_key, piece] = len(_CALL.findall(text))
-            self._open[compile_key] = dataclasses.replace(row, graph_ops=calls)
 
 
 def _parse(text: str) -> dict[str, Any]:
