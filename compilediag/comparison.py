@@ -297,8 +297,11 @@ def _describe_cause(cause: ColdCause) -> list[Block]:
 
 
 def _open_start(start: Session | str | os.PathLike[str], may_be_folder: bool = False) -> Start:
-    if may_be_folder and not isinstance(start, Session) and (names := _list_entries(Path(start))):
-        return Start(RowList(()), names=names)
+    if may_be_folder and not isinstance(start, Session):
+        # The keys whose entries are in a folder of Inductor's caches. No entry is opened: they are pickles.
+        found = (entry for name in GRAPH_FOLDERS for entry in Path(start).glob(f"{name}/*/*"))
+        if names := frozenset(entry.name for entry in found if entry.is_dir()):
+            return Start(RowList(()), names=names)
     data = (start if isinstance(start, Session) else load_any(start)).data
     with data.settled():
         return Start(data, data.meta, read_keys(_read_texts(data)))
@@ -337,8 +340,3 @@ def _read_texts(data: SessionData) -> Iterator[tuple[str, str]]:
         if row.name is not None and row.name.startswith((KEY, *LOGGED)) and row.event_id is not None:
             with contextlib.suppress(KeyError):  # Beyond the session's limit for texts, or damaged.
                 yield row.name, data.artifact(row.event_id)
-
-
-def _list_entries(folder: Path) -> frozenset[str]:
-    """The keys whose entries are in a folder of Inductor's caches. No entry is opened: they are pickles."""
-    return frozenset(entry.name for name in GRAPH_FOLDERS for entry in folder.glob(f"{name}/*/*") if entry.is_dir())

@@ -280,17 +280,13 @@ class _TextWriter:
         return [*lines, *self._join(count_rest(block), own, own)]
 
     def _list_rows(self, table: Table, indent: str) -> Iterator[str]:
-        rows = [table.head, *([*self._list_cells(row)] for row in table.rows)]
+        rows = [table.head, *([" ".join(self.list_lines(cell, "", "")) for cell in row] for row in table.rows)]
         widths = [max(len(row[at]) for row in rows) for at in range(len(table.head))]
         for row in rows:
             cells = (
                 cell.rjust(widths[at]) if at in table.right else cell.ljust(widths[at]) for at, cell in enumerate(row)
             )
             yield indent + "  ".join(cells).rstrip()
-
-    def _list_cells(self, row: Sequence[str | Para]) -> Iterator[str]:
-        for cell in row:
-            yield " ".join(self.list_lines(cell, "", ""))
 
 
 # HTML
@@ -352,14 +348,11 @@ def split_code(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _write_line(block: str | Para) -> str:
-    line = "".join(map(_write_part, to_parts(block)))
+    line = ""
+    for part in to_parts(block):
+        text = format_prose(part) if isinstance(part, str) else escape(part.text)
+        line += f"<code>{text}</code>" if isinstance(part, Code) and text else text
     return f"<strong>{line}</strong>" if isinstance(block, Para) and block.is_strong else line
-
-
-def _write_part(part: Part) -> str:
-    if isinstance(part, str):
-        return format_prose(part)
-    return f"<code>{escape(part.text)}</code>" if isinstance(part, Code) and part.text else escape(part.text)
 
 
 def _write_items(block: Items) -> str:
@@ -481,12 +474,13 @@ def format_sentence(text: str) -> str:
 
 def _escape(text: str) -> str:
     parts = _PAGE.split(text)
-    return "".join(f"<{part}>" if i % 2 else _escape_text(part) for i, part in enumerate(parts))
-
-
-def _escape_text(text: str) -> str:
-    plain = _REFERENCE.sub(rf"\g<0>{_NOTHING}", _MARKUP.sub(r"\\\1", text))
-    return _DIGEST.sub(lambda found: _SHORT.sub(rf"\g<0>{_NOTHING}", found[0]), plain)
+    for at, part in enumerate(parts):
+        if at % 2:
+            parts[at] = f"<{part}>"
+        else:
+            plain = _REFERENCE.sub(rf"\g<0>{_NOTHING}", _MARKUP.sub(r"\\\1", part))
+            parts[at] = _DIGEST.sub(lambda found: _SHORT.sub(rf"\g<0>{_NOTHING}", found[0]), plain)
+    return "".join(parts)
 
 
 def format_block(code: str, language: str = "", indent: str = "") -> str:

@@ -259,24 +259,22 @@ class PageRows:
             self._last_event, kinds = self._data.news(self._last_event)
         news = News()
         for kind in READ_ORDER:
-            if kind.kind in kinds or (kind is Recompile and "compile" in kinds):
-                self._read_kind(kind, news)
+            if kind.kind not in kinds and not (kind is Recompile and "compile" in kinds):
+                continue
+            if kind is SourceStatus:
+                rows = self._read_states()
+            elif kind is Recompile:
+                rows = self._read_recompiles(news)
+            elif kind is RefusedCall:
+                rows = self._read_refused_calls(news)
+            else:
+                rows = self._read_events(kind, news)
+            if rows and kind not in UNLISTED:
+                news.rows[kind.table] = rows
         for group in self._groups.values():
-            if rows := group.take_changed():
-                news.rows[group.name] = rows
+            if changed := group.take_changed():
+                news.rows[group.name] = changed
         return news
-
-    def _read_kind(self, kind: type[Event], news: News) -> None:
-        if kind is SourceStatus:
-            rows = self._read_states()
-        elif kind is Recompile:
-            rows = self._read_recompiles(news)
-        elif kind is RefusedCall:
-            rows = self._read_refused_calls(news)
-        else:
-            rows = self._read_events(kind, news)
-        if rows and kind not in UNLISTED:
-            news.rows[kind.table] = rows
 
     def _take_events(self, kind: type[Event], news: News) -> list[Any]:
         new: Sequence[Any] = self._data.rows(kind)[self._read[kind] :]
