@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeVar
 
 from ..decode.guards.guard_text import ObjectNames, TreeLine, describe_guard, parse_guard, parse_tree_line, split_tree
@@ -296,7 +297,19 @@ class FunctionEntries:
         were not counted.
         """
         made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
-        order, failed = _find_lookup_order(rows, len(self._compiles)), _count_failures(rows)
+        # At a lookup, the entry that the last recompile made comes first, then those that it checked. Entries that were
+        # not analyzed have unknown positions between them.
+        looked_up: list[int | None] = [0] if not rows and len(self._compiles) == 1 else []
+        if rows and not rows[-1]["others"]:
+            looked_up = [rows[-1]["made"], *(entry for entry, _ in rows[-1]["cells"])]
+        known = dict.fromkeys(entry for entry in looked_up if entry is not None)
+        order = {entry: turn for turn, entry in enumerate(known, 1)}
+        failed: dict[int, dict[int, GuardCount]] = defaultdict(dict)
+        for entry, failures in chain.from_iterable(row["cells"] for row in rows):
+            for failure in failures:
+                before = failed[entry].get(failure.guard, GuardCount(failure.guard, 0, None, failure.expected))
+                latest = before.fail_count if failure.fail_count is None else failure.fail_count
+                failed[entry][failure.guard] = before._replace(recompiles=before.recompiles + 1, fail_count=latest)
         documents: list[EntryDocument] = []
         for number, compile in enumerate(self._compiles):
             facts = get_facts(compile)
@@ -308,7 +321,7 @@ class FunctionEntries:
                     "seconds": facts.seconds,
                     "tree": facts.tree,
                     "order": order.get(number),
-                    "failed": failed.get(number, []),
+                    "failed": [*failed[number].values()],
                     **_describe_calls(number, facts.seconds, calls),
                     "time": to_ms(compile.time_ns) if compile else None,
                     "guard_count": compile.guard_count if compile else None,
@@ -329,29 +342,6 @@ def _describe_calls(entry: int, paid_s: float | None, calls: Tallies | None) -> 
     tally = calls.get(entry, CallTally())
     worth = EntryWorth(paid_s, tally.calls, tally.mean_s, calls[None].mean_s)
     return {"calls": worth.calls, "mean_s": worth.mean_s, "won_s": worth.won_s, "break_even": worth.break_even}
-
-
-def _find_lookup_order(rows: Sequence[RecompileDocument], count: int) -> Mapping[int, int]:
-    """Entry -> its turn (from 1) at a lookup: the order at the last recompile, after the entry that it made."""
-    if any(row["others"] for row in rows[-1:]):
-        return {}  # Entries that were not analyzed have unknown positions between the others.
-    order = [entry for row in rows[-1:] for entry, _ in row["cells"]]
-    newest = [row["made"] for row in rows[-1:] if row["made"] is not None]
-    if not rows and count == 1:
-        newest = [0]
-    return {entry: turn for turn, entry in enumerate(dict.fromkeys([*newest, *order]), 1)}
-
-
-def _count_failures(rows: Iterable[RecompileDocument]) -> Mapping[int, list[GuardCount]]:
-    """Entry -> the guards that failed in it."""
-    counts: dict[int, dict[int, GuardCount]] = defaultdict(dict)
-    for row in rows:
-        for entry, failures in row["cells"]:
-            for failure in failures:
-                before = counts[entry].get(failure.guard, GuardCount(failure.guard, 0, None, failure.expected))
-                latest = before.fail_count if failure.fail_count is None else failure.fail_count
-                counts[entry][failure.guard] = before._replace(recompiles=before.recompiles + 1, fail_count=latest)
-    return {entry: list(by_guard.values()) for entry, by_guard in counts.items()}
 
 
 # Its guards: their values over time, the user's line, and what failed together with each of them

@@ -142,7 +142,14 @@ class ViewModel:
         state = self.data.state
         is_final = everything or state != "watching"
         news = self._rows.read(everything)
-        self._add_events(news)
+        for event in chain(news.events, news.updates, self._rows.states):
+            self._explorer.add(event)
+        for event in news.events:
+            self._totals.add(event)
+            if isinstance(event, Compile) and event.duration_s is not None:
+                self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
+        for update in news.updates:
+            self._totals.update_recompile(update)
         texts = self._add_texts(news)
         self._diagnosed.update(news.rows, is_final)
         if self._explorer_pace.begin() or is_final:
@@ -167,18 +174,6 @@ class ViewModel:
         if texts:
             changed["texts"] = texts
         return changed
-
-    def _add_events(self, news: News) -> None:
-        for event in news.events:
-            self._totals.add(event)
-            self._explorer.add(event)
-            if isinstance(event, Compile) and event.duration_s is not None:
-                self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
-        for update in news.updates:
-            self._totals.update_recompile(update)
-            self._explorer.add(update)
-        for state in self._rows.states:
-            self._explorer.add(state)
 
     def _add_texts(self, news: News) -> dict[str, StoredText]:
         """The texts of new artifacts; adds the rows of the guard trees among them."""
@@ -498,9 +493,6 @@ TEXTS = ("vllm_piecewise_split_graph", "vllm_execution_code")
 #: Fields of a configuration that can differ between the ranks of one job.
 _OWN = ("time_ns", "compile_id", "compile_key", "duration_s", "rank", "pid", "event_id")
 
-#: Smallest and largest size.
-Sizes = tuple[int | None, int | None]
-
 
 class _Part:
     """The rows of one part on one rank."""
@@ -567,7 +559,8 @@ def _describe_part(parts: Sequence[_Part], texts: Mapping[str | None, Sequence[A
     }
 
 
-def _get_sizes(row: VllmCompile) -> Sizes:
+def _get_sizes(row: VllmCompile) -> tuple[int | None, int | None]:
+    """Smallest and largest size."""
     return row.range_start, row.range_end
 
 

@@ -20,7 +20,6 @@ from ..events import (
     Artifact,
     AutotuneChoice,
     CacheLookup,
-    ColumnSpec,
     CudaGraphAction,
     Event,
     RankMember,
@@ -173,11 +172,14 @@ _TYPES = {"Int64": "int", "boolean": "bool", "json": "list", "datetime64[ns, UTC
 
 def get_columns() -> dict[str, list[PageColumn]]:
     """Table -> its columns on the page: those that its documentation has, and what only the page has."""
-    tables = {table: table_columns(table) for table in BY_TABLE}
-    columns = {
-        table: [_make_column(name, _get_type(name, spec), spec["doc"]) for name, spec in specs.items()]
-        for table, specs in tables.items()
-    }
+    columns: dict[str, list[PageColumn]] = {}
+    for table in BY_TABLE:
+        columns[table] = []
+        for name, spec in table_columns(table).items():
+            type = "id" if name == "event_id" else spec["unit"] or _TYPES.get(spec["dtype"], "text")
+            if spec["dtype"] == "string" and spec["user_data"] in ("path", "code"):
+                type = str(spec["user_data"])
+            columns[table].append(_make_column(name, type, spec["doc"]))
     columns[CacheLookup.table].append(_make_column("explained", "list", "why the lookup missed"))
     for table in MADE_OF.values():
         columns[table].append(_make_column("part_of", "id", "id of the group row that this event is part of"))
@@ -192,14 +194,6 @@ def _make_column(name: str, type: str, doc: str) -> PageColumn:
 def to_ms(time_ns: int) -> float:
     """A time as the page has it, in ms."""
     return time_ns / NS_PER_MS
-
-
-def _get_type(name: str, spec: ColumnSpec) -> str:
-    if name == "event_id":
-        return "id"
-    if spec["user_data"] in ("path", "code") and spec["dtype"] == "string":
-        return str(spec["user_data"])
-    return spec["unit"] or _TYPES.get(spec["dtype"], "text")
 
 
 # Rows

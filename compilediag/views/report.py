@@ -307,11 +307,11 @@ def _use_arrows(text: str) -> str:
 
 
 def _make_panel(kind: str, changes: Sequence[Change]) -> PagePanel:
-    more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in changes]
-    rows = [
-        [VERDICTS[c.worse], c.change, _use_arrows(c.title), c.before, c.after, s]
-        for c, s in zip(changes, more, strict=True)
-    ]
+    rows: list[list[Cell]] = []
+    for change in changes:
+        more = None if change.seconds_more is None else round(change.seconds_more, 3)
+        title = _use_arrows(change.title)
+        rows.append([VERDICTS[change.worse], change.change, title, change.before, change.after, more])
     return {
         "name": f"panel:{kind}",
         "label": KINDS[kind],

@@ -310,9 +310,6 @@ ANSWERS: dict[str, Callable[[DashboardWidget, Mapping[str, Any]], dict[str, Any]
 
 # The live widget
 
-#: Hosts show this type before any other, and an error if the widget is gone.
-_VIEW = "application/vnd.jupyter.widget-view+json"
-
 
 def is_kernel() -> bool:
     """True in a kernel, whose outputs can be replaced; false in a terminal."""
