@@ -8,7 +8,7 @@ of at least 3 on white and on JupyterLab's dark background. All of it is in the 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
@@ -119,35 +119,12 @@ class Sketch:
     lines: Sequence[dict[str, Any]] = ()
     has_lanes: bool = True
 
-    def list_traces(self) -> Iterator[dict[str, Any]]:
-        """One trace for each series, then the lines."""
-        by_series = group_by(self.marks, lambda mark: mark.series)
-        for name, marker in self.series.items():
-            own = by_series.get(name, [])
-            trace = {**self.look, "marker": marker, "x": [mark.x for mark in own], "y": [mark.y for mark in own]}
-            cells = {
-                "customdata": [mark.hover for mark in own],
-                "text" if "textposition" in self.look else "hovertext": [mark.text for mark in own],
-                "base": [mark.base for mark in own],
-            }
-            trace |= {key: values for key, values in cells.items() if any(value is not None for value in values)}
-            trace |= {"name": name} if name else {}
-            yield trace | ({"hovertemplate": self.hover} if self.hover else {})
-        yield from self.lines
-
-    @property
-    def height(self) -> int:
-        """The height in px that the names of all lanes need; bars that are grouped are next to each other in a lane."""
-        lanes = {mark.y for mark in self.marks}
-        beside = len(self.series) - 1 if self.layout.get("barmode") == "group" else 0
-        return max(LEAST_HEIGHT, FRAME_HEIGHT + len(lanes) * (LANE_HEIGHT + 14 * beside))
-
 
 def make_count_axis(title: str, marks: Iterable[tuple[str, float]]) -> dict[str, Any]:
     """The settings of an axis of counts that has ticks at whole numbers only; `marks`: lane and length of its bars."""
-    ends: Counter[str] = Counter()
+    ends: dict[str, float] = defaultdict(float)
     for lane, length in marks:
-        ends[lane] += length  # type: ignore[assignment]  # A Counter of floats.
+        ends[lane] += length
     dtick = 1 if max(ends.values(), default=0) <= _FEW else None
     return {"title": title, "tickformat": ",d", "rangemode": "tozero", "dtick": dtick}
 
@@ -651,11 +628,27 @@ def make_figure(data: Rows, name: str) -> Figure:
     except ImportError:
         raise CompilediagError("figures need plotly: pip install plotly") from None
     sketch = FIGURES[name](data)
+    traces = []
+    by_series = group_by(sketch.marks, lambda mark: mark.series)
+    for series, marker in sketch.series.items():
+        own = by_series.get(series, [])
+        trace = {**sketch.look, "marker": marker, "x": [mark.x for mark in own], "y": [mark.y for mark in own]}
+        cells = {
+            "customdata": [mark.hover for mark in own],
+            "text" if "textposition" in sketch.look else "hovertext": [mark.text for mark in own],
+            "base": [mark.base for mark in own],
+        }
+        trace |= {key: values for key, values in cells.items() if any(value is not None for value in values)}
+        trace |= {"name": series} if series else {}
+        traces.append(trace | ({"hovertemplate": sketch.hover} if sketch.hover else {}))
     layout: dict[str, Any] = {"title": sketch.title, "xaxis": sketch.x, "yaxis": sketch.y, **sketch.layout}
     layout["margin"] = {"l": 10, "r": 28, "t": 64, "b": 10, **layout.get("margin", {})}
     if sketch.has_lanes:
-        layout["height"] = sketch.height
-    figure = go.Figure(list(sketch.list_traces()), layout)
+        # The px that the names of all lanes need; bars that are grouped are next to each other in a lane.
+        beside = len(sketch.series) - 1 if sketch.layout.get("barmode") == "group" else 0
+        lanes = len({mark.y for mark in sketch.marks})
+        layout["height"] = max(LEAST_HEIGHT, FRAME_HEIGHT + lanes * (LANE_HEIGHT + 14 * beside))
+    figure = go.Figure([*traces, *sketch.lines], layout)
     if not sketch.marks:
         figure.add_annotation(text="no data in this session", showarrow=False, font_size=14)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)

@@ -283,7 +283,6 @@ def write_comparison(
 
 
 def _pack_timeline(data: SessionData) -> dict[str, Any]:
-    """What the timeline of a session is made from."""
     whole = ViewModel(data, text_budget=0).snapshot()
     rows = {table: whole["rows"].get(table, []) for table in TIMELINE}
     parts: dict[str, Any] = {
