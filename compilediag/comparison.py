@@ -102,7 +102,8 @@ class Diff:
         """The totals of both sessions, one text per line."""
         from .views.totals import compute_totals
 
-        old, new = (compute_totals(session.data) for session in (self.before, self.after))
+        sides = (self.before.data, self.after.data)
+        old, new = map(compute_totals, sides)
         parts = [
             f"compiles {old['compiles']} -> {new['compiles']}",
             f"recompiles {old['recompiles']} -> {new['recompiles']}",
@@ -110,7 +111,7 @@ class Diff:
             f"compiling {format_seconds(old['compile_s'])} -> {format_seconds(new['compile_s'])}",
         ]
         lines = [f"compilediag: {', '.join(parts)}"]
-        before, after = _count_processes(self.before), _count_processes(self.after)
+        before, after = (len({(row.rank, row.pid) for row in data.rows(Compile)}) for data in sides)
         if before != after:
             lines.append(f"Processes that compiled: {before} -> {after}; the counts are sums over all of them.")
         return lines
@@ -159,10 +160,6 @@ class Diff:
         sessions = (self.before.data, self.after.data)
         texts = (self.totals(), self.changes, self.gaps(), self.summary())
         return write_comparison(path, sessions, (before, after), *texts)
-
-
-def _count_processes(session: Session) -> int:
-    return len({(row.rank, row.pid) for row in session.data.rows(Compile)})
 
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:

@@ -284,8 +284,10 @@ class PageRows:
         events = self._take_events(kind, news)
         rows = make_rows(kind, events)
         if kind is CacheLookup:
+            # As `session.explain_miss` says it. Redacted views leave it out: it quotes values.
             for row, event in zip(rows, events, strict=True):
-                row.append(self._explain(event))
+                is_explained = event.outcome in MISSES and self._redactor is None
+                row.append(list_miss_reasons(event, has_key_parts(self.states)) if is_explained else None)
         if kind in self._groups:
             for row, event in zip(rows, events, strict=True):
                 row.append(self._groups[kind].add(event))
@@ -329,12 +331,6 @@ class PageRows:
 
     def _redact(self, events: Sequence[Any]) -> list[Any]:
         return list(events) if self._redactor is None else [self._redactor.redact(event) for event in events]
-
-    def _explain(self, lookup: CacheLookup) -> list[str] | None:
-        """Why a lookup missed, as `session.explain_miss` says it. Redacted views leave it out: it quotes values."""
-        if lookup.outcome not in MISSES or self._redactor is not None:
-            return None
-        return list_miss_reasons(lookup, has_key_parts(self.states))
 
 
 def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:
