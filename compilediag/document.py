@@ -141,7 +141,12 @@ def shorten(block: Block, items: int | None, chars: int | None) -> Block:
             parts = [p if isinstance(p, Place) else _clip_part(p, chars) for p in block.parts]
             return Para(*parts, strong=block.is_strong)
         case CodeBlock():
-            return _shorten_code(block, chars)
+            if chars is None or len(block.code) <= chars:
+                return block
+            if block.instead:
+                return Para(f"{block.title} ".lstrip(), Code(block.instead))
+            lines = block.code[:chars].splitlines()
+            return replace(block, code="\n".join([*(lines[:-1] or lines), "# ..."]))
         case Lines():
             return Lines(*(shorten(each, items, chars) for each in block.blocks))
         case Section():
@@ -180,15 +185,6 @@ def _clip(text: str, chars: int | None) -> str:
 
 def _clip_part(part: str | Code, chars: int | None) -> Part:
     return _clip(part, chars) if isinstance(part, str) else Code(_clip(part.text, chars))
-
-
-def _shorten_code(block: CodeBlock, chars: int | None) -> Block:
-    if chars is None or len(block.code) <= chars:
-        return block
-    if block.instead:
-        return Para(f"{block.title} ".lstrip(), Code(block.instead))
-    lines = block.code[:chars].splitlines()
-    return replace(block, code="\n".join([*(lines[:-1] or lines), "# ..."]))
 
 
 # Plain text
@@ -413,24 +409,20 @@ def _list_markdown(block: Block, indent: str = "") -> Iterator[str]:
             for each in block.blocks:
                 yield from _list_markdown(each, indent)
         case Items():
-            yield from _list_markdown_items(block, indent)
+            items = []
+            for number, item in enumerate(block.items, 1):
+                mark = {"numbered": f"{number}. ", "plain": ""}.get(block.kind, "- ")
+                items.append("\n\n".join(_list_item(item, indent + mark, indent + " " * len(mark))))
+            # Items of one line each are a list without empty lines.
+            if items:
+                yield ("\n\n" if block.kind == "plain" or any("\n" in item for item in items) else "\n").join(items)
+            yield from (indent + format_markdown_line(line) for line in count_rest(block))
         case Table():
             cells = [[format_markdown_line(cell) for cell in row] for row in block.rows]
             yield format_table([format_sentence(cell) for cell in block.head], cells)
             yield from (indent + format_markdown_line(line) for line in count_rest(block))
         case Drawing():
             return
-
-
-def _list_markdown_items(block: Items, indent: str) -> Iterator[str]:
-    """Items of one line each are a list without empty lines."""
-    items = []
-    for number, item in enumerate(block.items, 1):
-        mark = {"numbered": f"{number}. ", "plain": ""}.get(block.kind, "- ")
-        items.append("\n\n".join(_list_item(item, indent + mark, indent + " " * len(mark))))
-    if items:
-        yield ("\n\n" if block.kind == "plain" or any("\n" in item for item in items) else "\n").join(items)
-    yield from (indent + format_markdown_line(line) for line in count_rest(block))
 
 
 def _list_item(blocks: Sequence[Block], first: str, rest: str) -> Iterator[str]:

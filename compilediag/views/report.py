@@ -161,20 +161,18 @@ def pack_tables(
     counts = Counter(chain.from_iterable(texts))
     strings = [text for text, count in counts.items() if text is not None and count > 1 and len(text) >= MIN_CHARS]
     numbers: dict[Any, int] = {text: number for number, text in enumerate(strings)}
-
-    def pack_column(column: list[Cell], is_time: bool) -> PackedColumn:
-        if _is_text(column):
-            return {"texts": [numbers.get(cell, cell) for cell in column]}
-        if is_time and all(isinstance(cell, float) for cell in column):
-            return {"times": _subtract([round(cast(float, cell) * 1000) for cell in column])}
-        if all(type(cell) is int for cell in column):
-            return {"numbers": _subtract(cast(list[int], column))}
-        return {"cells": column}
-
-    packed = {}
+    packed: dict[str, list[PackedColumn]] = {table: [] for table in cells}
     for table, listed in cells.items():
         times = {at for at, column in enumerate(columns.get(table, ())) if column["type"] == "time"}
-        packed[table] = [pack_column(column, at in times) for at, column in enumerate(listed)]
+        for at, column in enumerate(listed):
+            if _is_text(column):
+                packed[table].append({"texts": [numbers.get(cell, cell) for cell in column]})
+            elif at in times and all(isinstance(cell, float) for cell in column):
+                packed[table].append({"times": _subtract([round(cell * 1000) for cell in column])})
+            elif all(type(cell) is int for cell in column):
+                packed[table].append({"numbers": _subtract(column)})
+            else:
+                packed[table].append({"cells": column})
     return packed, strings
 
 
