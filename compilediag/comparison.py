@@ -102,7 +102,8 @@ class Diff:
         """The totals of both sessions, one text per line."""
         from .views.totals import compute_totals
 
-        old, new = (compute_totals(session.data) for session in (self.before, self.after))
+        sides = (self.before.data, self.after.data)
+        old, new = map(compute_totals, sides)
         parts = [
             f"compiles {old['compiles']} -> {new['compiles']}",
             f"recompiles {old['recompiles']} -> {new['recompiles']}",
@@ -110,7 +111,7 @@ class Diff:
             f"compiling {format_seconds(old['compile_s'])} -> {format_seconds(new['compile_s'])}",
         ]
         lines = [f"compilediag: {', '.join(parts)}"]
-        before, after = _count_processes(self.before), _count_processes(self.after)
+        before, after = (len({(row.rank, row.pid) for row in data.rows(Compile)}) for data in sides)
         if before != after:
             lines.append(f"Processes that compiled: {before} -> {after}; the counts are sums over all of them.")
         return lines
@@ -159,10 +160,6 @@ class Diff:
         sessions = (self.before.data, self.after.data)
         texts = (self.totals(), self.changes, self.gaps(), self.summary())
         return write_comparison(path, sessions, (before, after), *texts)
-
-
-def _count_processes(session: Session) -> int:
-    return len({(row.rank, row.pid) for row in session.data.rows(Compile)})
 
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
@@ -297,8 +294,11 @@ def _describe_cause(cause: ColdCause) -> list[Block]:
 
 
 def _open_start(start: Session | str | os.PathLike[str], may_be_folder: bool = False) -> Start:
-    if may_be_folder and not isinstance(start, Session) and (names := _list_entries(Path(start))):
-        return Start(RowList(()), names=names)
+    if may_be_folder and not isinstance(start, Session):
+        # The keys whose entries are in a folder of Inductor's caches. No entry is opened: they are pickles.
+        found = (entry for name in GRAPH_FOLDERS for entry in Path(start).glob(f"{name}/*/*"))
+        if names := frozenset(entry.name for entry in found if entry.is_dir()):
+            return Start(RowList(()), names=names)
     data = (start if isinstance(start, Session) else load_any(start)).data
     with data.settled():
         return Start(data, data.meta, read_keys(_read_texts(data)))
@@ -337,8 +337,3 @@ def _read_texts(data: SessionData) -> Iterator[tuple[str, str]]:
         if row.name is not None and row.name.startswith((KEY, *LOGGED)) and row.event_id is not None:
             with contextlib.suppress(KeyError):  # Beyond the session's limit for texts, or damaged.
                 yield row.name, data.artifact(row.event_id)
-
-
-def _list_entries(folder: Path) -> frozenset[str]:
-    """The keys whose entries are in a folder of Inductor's caches. No entry is opened: they are pickles."""
-    return frozenset(entry.name for name in GRAPH_FOLDERS for entry in folder.glob(f"{name}/*/*") if entry.is_dir())

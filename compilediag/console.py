@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from .document import escape_unprintable
-from .events import NS_PER_S, Compile, Event, Recompile
+from .events import NS_PER_S, Compile, Recompile
 from .formatting import format_function, format_line, format_seconds
 from .recording.recorder import Turn
 from .system import clock, own_log
@@ -70,7 +70,11 @@ class ConsoleLine:
         is_terminal = stream is not None and stream.isatty()
         if stream is None or not (is_terminal or self._is_forced):
             return
-        self._note_recompiles(turn.events)
+        for event in turn.events:
+            if isinstance(event, Recompile):
+                if len(self._recompiles) >= MAX_PENDING:
+                    self._recompiles.clear()
+                self._recompiles[event.compile_key] = event
         now_ns = clock.now_ns()
         running = [one for one in turn.running if now_ns - (one["started_ns"] or now_ns) >= SHOWN_AFTER_S * NS_PER_S]
         self._shown.update(one["compile_key"] for one in running)
@@ -84,13 +88,6 @@ class ConsoleLine:
             stream.write(f"{_ERASE if is_terminal else ''}{shown}{chr(13) if text else ''}")
             stream.flush()
         self._text = text
-
-    def _note_recompiles(self, events: Sequence[Event]) -> None:
-        for event in events:
-            if isinstance(event, Recompile):
-                if len(self._recompiles) >= MAX_PENDING:
-                    self._recompiles.clear()
-                self._recompiles[event.compile_key] = event
 
     def _is_shown(self, row: Compile) -> bool:
         is_long = row.duration_s is not None and row.duration_s >= SHOWN_AFTER_S

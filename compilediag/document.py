@@ -141,7 +141,12 @@ def shorten(block: Block, items: int | None, chars: int | None) -> Block:
             parts = [p if isinstance(p, Place) else _clip_part(p, chars) for p in block.parts]
             return Para(*parts, strong=block.is_strong)
         case CodeBlock():
-            return _shorten_code(block, chars)
+            if chars is None or len(block.code) <= chars:
+                return block
+            if block.instead:
+                return Para(f"{block.title} ".lstrip(), Code(block.instead))
+            lines = block.code[:chars].splitlines()
+            return replace(block, code="\n".join([*(lines[:-1] or lines), "# ..."]))
         case Lines():
             return Lines(*(shorten(each, items, chars) for each in block.blocks))
         case Section():
@@ -180,15 +185,6 @@ def _clip(text: str, chars: int | None) -> str:
 
 def _clip_part(part: str | Code, chars: int | None) -> Part:
     return _clip(part, chars) if isinstance(part, str) else Code(_clip(part.text, chars))
-
-
-def _shorten_code(block: CodeBlock, chars: int | None) -> Block:
-    if chars is None or len(block.code) <= chars:
-        return block
-    if block.instead:
-        return Para(f"{block.title} ".lstrip(), Code(block.instead))
-    lines = block.code[:chars].splitlines()
-    return replace(block, code="\n".join([*(lines[:-1] or lines), "# ..."]))
 
 
 # Plain text
@@ -280,17 +276,13 @@ class _TextWriter:
         return [*lines, *self._join(count_rest(block), own, own)]
 
     def _list_rows(self, table: Table, indent: str) -> Iterator[str]:
-        rows = [table.head, *([*self._list_cells(row)] for row in table.rows)]
+        rows = [table.head, *([" ".join(self.list_lines(cell, "", "")) for cell in row] for row in table.rows)]
         widths = [max(len(row[at]) for row in rows) for at in range(len(table.head))]
         for row in rows:
             cells = (
                 cell.rjust(widths[at]) if at in table.right else cell.ljust(widths[at]) for at, cell in enumerate(row)
             )
             yield indent + "  ".join(cells).rstrip()
-
-    def _list_cells(self, row: Sequence[str | Para]) -> Iterator[str]:
-        for cell in row:
-            yield " ".join(self.list_lines(cell, "", ""))
 
 
 # HTML
@@ -352,14 +344,11 @@ def split_code(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _write_line(block: str | Para) -> str:
-    line = "".join(map(_write_part, to_parts(block)))
+    line = ""
+    for part in to_parts(block):
+        text = format_prose(part) if isinstance(part, str) else escape(part.text)
+        line += f"<code>{text}</code>" if isinstance(part, Code) and text else text
     return f"<strong>{line}</strong>" if isinstance(block, Para) and block.is_strong else line
-
-
-def _write_part(part: Part) -> str:
-    if isinstance(part, str):
-        return format_prose(part)
-    return f"<code>{escape(part.text)}</code>" if isinstance(part, Code) and part.text else escape(part.text)
 
 
 def _write_items(block: Items) -> str:
@@ -420,24 +409,20 @@ def _list_markdown(block: Block, indent: str = "") -> Iterator[str]:
             for each in block.blocks:
                 yield from _list_markdown(each, indent)
         case Items():
-            yield from _list_markdown_items(block, indent)
+            items = []
+            for number, item in enumerate(block.items, 1):
+                mark = {"numbered": f"{number}. ", "plain": ""}.get(block.kind, "- ")
+                items.append("\n\n".join(_list_item(item, indent + mark, indent + " " * len(mark))))
+            # Items of one line each are a list without empty lines.
+            if items:
+                yield ("\n\n" if block.kind == "plain" or any("\n" in item for item in items) else "\n").join(items)
+            yield from (indent + format_markdown_line(line) for line in count_rest(block))
         case Table():
             cells = [[format_markdown_line(cell) for cell in row] for row in block.rows]
             yield format_table([format_sentence(cell) for cell in block.head], cells)
             yield from (indent + format_markdown_line(line) for line in count_rest(block))
         case Drawing():
             return
-
-
-def _list_markdown_items(block: Items, indent: str) -> Iterator[str]:
-    """Items of one line each are a list without empty lines."""
-    items = []
-    for number, item in enumerate(block.items, 1):
-        mark = {"numbered": f"{number}. ", "plain": ""}.get(block.kind, "- ")
-        items.append("\n\n".join(_list_item(item, indent + mark, indent + " " * len(mark))))
-    if items:
-        yield ("\n\n" if block.kind == "plain" or any("\n" in item for item in items) else "\n").join(items)
-    yield from (indent + format_markdown_line(line) for line in count_rest(block))
 
 
 def _list_item(blocks: Sequence[Block], first: str, rest: str) -> Iterator[str]:
@@ -481,12 +466,13 @@ def format_sentence(text: str) -> str:
 
 def _escape(text: str) -> str:
     parts = _PAGE.split(text)
-    return "".join(f"<{part}>" if i % 2 else _escape_text(part) for i, part in enumerate(parts))
-
-
-def _escape_text(text: str) -> str:
-    plain = _REFERENCE.sub(rf"\g<0>{_NOTHING}", _MARKUP.sub(r"\\\1", text))
-    return _DIGEST.sub(lambda found: _SHORT.sub(rf"\g<0>{_NOTHING}", found[0]), plain)
+    for at, part in enumerate(parts):
+        if at % 2:
+            parts[at] = f"<{part}>"
+        else:
+            plain = _REFERENCE.sub(rf"\g<0>{_NOTHING}", _MARKUP.sub(r"\\\1", part))
+            parts[at] = _DIGEST.sub(lambda found: _SHORT.sub(rf"\g<0>{_NOTHING}", found[0]), plain)
+    return "".join(parts)
 
 
 def format_block(code: str, language: str = "", indent: str = "") -> str:

@@ -45,19 +45,14 @@ def format_seconds(value: float | None) -> str:
     for factor, unit in _TIME_UNITS:
         if (text := _round_below_1000(size * factor)) is not None:
             return f"{sign}{text} {unit}"
-    return sign + _format_long(size)
-
-
-def _format_long(size: float) -> str:
-    """Format at least a second: a decimal up to a minute, then the two largest units."""
-    text = _round(size, 1)
-    if float(text) < 60:
-        return f"{text} s"
+    # At least a second: a decimal up to a minute, then the two largest units.
+    if float(text := _round(size, 1)) < 60:
+        return f"{sign}{text} s"
     whole, units = int(_round(size, 0)), ("min", "s")
     if whole >= 3600:
         whole, units = int(_round(size / 60, 0)), ("h", "min")
     large, small = divmod(whole, 60)
-    return f"{large:,} {units[0]}" + (f" {small} {units[1]}" if small else "")
+    return f"{sign}{large:,} {units[0]}" + (f" {small} {units[1]}" if small else "")
 
 
 def format_milliseconds(value: float | None) -> str:
@@ -249,18 +244,14 @@ def format_change(values: Sequence[str]) -> str:
         return "changed"
     if len(values) == 1:
         return f"was {format_line(values[0], 60)}"
-    if len(values) > SHOWN_VALUES:
-        return _format_many_values(values)
-    shown = [format_line(value, 60) for value in values]
-    return f"was {shown[0]}, then {', '.join(shown[1:])}"
-
-
-def _format_many_values(values: Sequence[str]) -> str:
+    if len(values) <= SHOWN_VALUES:
+        shown = [format_line(value, 60) for value in values]
+        return f"was {shown[0]}, then {', '.join(shown[1:])}"
     if all(_INT.fullmatch(value) for value in values):
         numbers = [int(value) for value in values]
         return f"was {len(values)} values between {min(numbers)} and {max(numbers)}{_format_multiples(numbers)}"
-    shown = ", ".join(format_line(value, 40) for value in values[1:3])
-    return f"was {format_line(values[0], 40)}, then {shown} and {len(values) - 3} more"
+    first, second, third = (format_line(value, 40) for value in values[:3])
+    return f"was {first}, then {second}, {third} and {len(values) - 3} more"
 
 
 def _format_multiples(numbers: Sequence[int]) -> str:

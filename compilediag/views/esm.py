@@ -136,7 +136,8 @@ def parse_module(path: str, text: str) -> Module:
         return _parse_published(path, text)
     imports = tuple((_resolve(path, target), _split_names(path, names)) for names, target in _IMPORT.findall(text))
     exports = _EXPORT.findall(text) + ["$default"] * len(_DEFAULT.findall(text))
-    source = _IMPORT.sub(lambda match: _bind(path, match), text)
+    # On as many lines, so that line numbers stay.
+    source = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = $files["{_resolve(path, match[2])}"];', text)
     source = _DEFAULT.sub("const $default = ", _EXPORT.sub("", source))
     return Module(path, imports, {name: name for name in exports}, _check(path, source))
 
@@ -178,11 +179,6 @@ def _split_names(path: str, names: str) -> tuple[str, ...]:
 
 def _resolve(path: str, target: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-
-
-def _bind(path: str, match: re.Match[str]) -> str:
-    """The names of an import as constants; on as many lines, so that line numbers stay."""
-    return f'const {{{match[1]}}} = $files["{_resolve(path, match[2])}"];'
 
 
 def _wrap(module: Module) -> str:

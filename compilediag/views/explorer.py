@@ -13,7 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from itertools import chain
+from typing import Any, TypeVar
 
 from ..decode.guards.guard_text import ObjectNames, TreeLine, describe_guard, parse_guard, parse_tree_line, split_tree
 from ..decode.guards.path import format_expression
@@ -23,6 +24,7 @@ from ..diagnosis.rules.break_even import CallTally, EntryWorth
 from ..document import Block, Items, Section, escape_unprintable, shorten_items, to_text
 from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, SourceStatus
 from ..formatting import (
+    find_cell_number,
     format_amount,
     format_count,
     format_function,
@@ -43,7 +45,6 @@ from .page_types import (
     GuardCount,
     GuardDescription,
     GuardDocument,
-    PackedDocument,
     RecompileDocument,
     ValueHistory,
 )
@@ -51,6 +52,8 @@ from .page_types import (
 #: rank, pid, file, line and name of a function.
 FunctionKey = tuple[int | None, int | None, str | None, int | None, str | None]
 PlacedEvent = Compile | Recompile | Calls
+#: The lists of a document.
+LISTS = ("entries", "rows", "guards")
 
 
 class ExplorerDocuments:
@@ -98,9 +101,18 @@ class ExplorerDocuments:
         return [artifact.event_id, frame, fresh, runs]
 
     def take_changed(self) -> list[list[Any]]:
-        """[id, packed document] of each function that changed since the last call."""
-        changed = [function for function in self._functions.values() if function.is_changed]
-        return [[function.id, _pack_document(self._make_document(function))] for function in changed]
+        """[id, document] of each function that changed since the last call. Each list of a document is a pair: the
+        names of its columns, once, and its rows.
+        """
+        changed = []
+        for function in self._functions.values():
+            if function.is_changed:
+                document: dict[str, Any] = {**self._make_document(function)}
+                for part in LISTS:
+                    items = document[part]
+                    document[part] = ([*items[0]] if items else [], [[*item.values()] for item in items])
+                changed.append([function.id, document])
+        return changed
 
     def make_all(self) -> list[FunctionDocument]:
         """The documents of all functions."""
@@ -150,7 +162,9 @@ class ExplorerDocuments:
         rows = [self._make_row(event, entries, guards) for event in keep_latest(recompiles)]
         row_documents = [row.document for row in rows]
         rank, pid, file, line, name = function.key
-        calls = _tally_calls(function.calls, entries)
+        calls: dict[int | None, CallTally] = defaultdict(CallTally)
+        for event in function.calls:
+            calls[None if event.ran == "eager" else entries.find(event.compile_key, event.compile_id)].add(event)
         is_counted, eager = pid in self._counted_pids, calls[None]
         entry_documents = entries.make_documents(row_documents, self._get_facts, calls if is_counted else None)
         once = [entry["seconds"] or 0.0 for entry in entry_documents if entry["calls"] == 1]
@@ -232,20 +246,6 @@ class _CompileFacts:
     tree: int | None = None
 
 
-#: The lists of a document, which are sent as column names and rows.
-LISTS = ("entries", "rows", "guards")
-
-
-def _pack_document(document: FunctionDocument) -> PackedDocument:
-    """A document for the page: each list as the names of its columns, once, and its rows."""
-    items: dict[str, list[dict[str, Any]]] = {part: document[part] for part in LISTS}  # type: ignore[literal-required]
-    lists = {
-        part: ([*found[0]], [[*item.values()] for item in found]) if found else ([], [])
-        for part, found in items.items()
-    }
-    return cast(PackedDocument, {**document, **lists})
-
-
 # The cache entries of one function: those compiled during the watch, and older ones that failed or were called
 
 #: A document holds so many of the latest entries and recompiles; torch stops at 256 entries of one code object.
@@ -297,7 +297,19 @@ class FunctionEntries:
         were not counted.
         """
         made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
-        order, failed = _find_lookup_order(rows, len(self._compiles)), _count_failures(rows)
+        # At a lookup, the entry that the last recompile made comes first, then those that it checked. Entries that were
+        # not analyzed have unknown positions between them.
+        looked_up: list[int | None] = [0] if not rows and len(self._compiles) == 1 else []
+        if rows and not rows[-1]["others"]:
+            looked_up = [rows[-1]["made"], *(entry for entry, _ in rows[-1]["cells"])]
+        known = dict.fromkeys(entry for entry in looked_up if entry is not None)
+        order = {entry: turn for turn, entry in enumerate(known, 1)}
+        failed: dict[int, dict[int, GuardCount]] = defaultdict(dict)
+        for entry, failures in chain.from_iterable(row["cells"] for row in rows):
+            for failure in failures:
+                before = failed[entry].get(failure.guard, GuardCount(failure.guard, 0, None, failure.expected))
+                latest = before.fail_count if failure.fail_count is None else failure.fail_count
+                failed[entry][failure.guard] = before._replace(recompiles=before.recompiles + 1, fail_count=latest)
         documents: list[EntryDocument] = []
         for number, compile in enumerate(self._compiles):
             facts = get_facts(compile)
@@ -309,7 +321,7 @@ class FunctionEntries:
                     "seconds": facts.seconds,
                     "tree": facts.tree,
                     "order": order.get(number),
-                    "failed": failed.get(number, []),
+                    "failed": [*failed[number].values()],
                     **_describe_calls(number, facts.seconds, calls),
                     "time": to_ms(compile.time_ns) if compile else None,
                     "guard_count": compile.guard_count if compile else None,
@@ -323,13 +335,6 @@ class FunctionEntries:
 Tallies = Mapping[int | None, CallTally]
 
 
-def _tally_calls(events: Iterable[Calls], entries: FunctionEntries) -> Tallies:
-    calls: dict[int | None, CallTally] = defaultdict(CallTally)
-    for event in events:
-        calls[None if event.ran == "eager" else entries.find(event.compile_key, event.compile_id)].add(event)
-    return calls
-
-
 def _describe_calls(entry: int, paid_s: float | None, calls: Tallies | None) -> EntryCalls:
     """The columns of an entry that cost `paid_s`, see `EntryWorth`."""
     if calls is None:
@@ -337,29 +342,6 @@ def _describe_calls(entry: int, paid_s: float | None, calls: Tallies | None) -> 
     tally = calls.get(entry, CallTally())
     worth = EntryWorth(paid_s, tally.calls, tally.mean_s, calls[None].mean_s)
     return {"calls": worth.calls, "mean_s": worth.mean_s, "won_s": worth.won_s, "break_even": worth.break_even}
-
-
-def _find_lookup_order(rows: Sequence[RecompileDocument], count: int) -> Mapping[int, int]:
-    """Entry -> its turn (from 1) at a lookup: the order at the last recompile, after the entry that it made."""
-    if any(row["others"] for row in rows[-1:]):
-        return {}  # Entries that were not analyzed have unknown positions between the others.
-    order = [entry for row in rows[-1:] for entry, _ in row["cells"]]
-    newest = [row["made"] for row in rows[-1:] if row["made"] is not None]
-    if not rows and count == 1:
-        newest = [0]
-    return {entry: turn for turn, entry in enumerate(dict.fromkeys([*newest, *order]), 1)}
-
-
-def _count_failures(rows: Iterable[RecompileDocument]) -> Mapping[int, list[GuardCount]]:
-    """Entry -> the guards that failed in it."""
-    counts: dict[int, dict[int, GuardCount]] = defaultdict(dict)
-    for row in rows:
-        for entry, failures in row["cells"]:
-            for failure in failures:
-                before = counts[entry].get(failure.guard, GuardCount(failure.guard, 0, None, failure.expected))
-                latest = before.fail_count if failure.fail_count is None else failure.fail_count
-                counts[entry][failure.guard] = before._replace(recompiles=before.recompiles + 1, fail_count=latest)
-    return {entry: list(by_guard.values()) for entry, by_guard in counts.items()}
 
 
 # Its guards: their values over time, the user's line, and what failed together with each of them
@@ -557,7 +539,6 @@ def _judge(alone: int, failed: int, others: Sequence[str]) -> str | None:
 
 #: Lines that are shown before and after the line itself.
 AROUND = 4
-_CELL = re.compile(r"Cell In\[(\d{1,9})\]")
 _MAX_CHARS = 300
 
 
@@ -587,8 +568,8 @@ class SourceLines:
         return [(number, lines[number - 1][:_MAX_CHARS]) for number in range(first, last + 1)]
 
     def _read(self, file: str) -> list[str] | None:
-        if cell := _CELL.fullmatch(file):
-            return read_cell(int(cell[1])) if self._is_own else None
+        if (cell := find_cell_number(file)) is not None:
+            return read_cell(cell) if self._is_own else None
         text = self._reader.find(file)
         return None if text is None else [line.rstrip("\r\n") for line in split_lines(text)]
 
@@ -635,24 +616,29 @@ def format_explorer(data: SessionData) -> str:
             for event in data.rows(kind):
                 explorer.add(event)
         gap = explain_gaps(data).get("recompiles")
-    return escape_unprintable(f"{to_text(describe_functions(explorer.make_all(), gap))}\n")
-
-
-def describe_functions(documents: Sequence[FunctionDocument], gap: str | None) -> Section:
-    """The functions that recompiled. `gap` is why recompiles were not collected, None if they were."""
-    found = sorted((d for d in documents if d["recompiles"]), key=lambda d: (-(d["lost_s"] or 0), -d["recompiles"]))
+    recompiled = (document for document in explorer.make_all() if document["recompiles"])
+    found = sorted(recompiled, key=lambda document: (-(document["lost_s"] or 0), -document["recompiles"]))
     functions = Items([*map(_describe_function, found)], "numbered", (" functions",))
     nothing = ["Nothing was recompiled."] if not found and gap is None else []
     missing = [f"Not collected: recompiles: {gap}"] if gap is not None else []
-    return Section(shorten_items(functions, MAX_FUNCTIONS), *nothing, *missing)
+    whole = Section(shorten_items(functions, MAX_FUNCTIONS), *nothing, *missing)
+    return escape_unprintable(f"{to_text(whole)}\n")
 
 
 def _describe_function(document: FunctionDocument) -> list[Block]:
-    calls = "" if document["eager"] else " (calls were not counted)"
+    recompiles = format_amount(document["recompiles"], "recompile")
+    lost = f" cost {format_seconds(document['lost_s'])}" if document["lost_s"] is not None else ""
+    where = format_function(document["function"], document["file"], document["line"])
+    head = f"{where}: {recompiles}{lost}, {format_amount(document['compiles'], 'compile')}"
+    once, eager = document["once"], document["eager"]
+    if once and once["count"]:
+        head += f"; {format_amount(once['count'], 'entry', 'entries')} called once, {format_seconds(once['seconds'])}"
+    if eager and eager["calls"]:
+        head += f"; {format_amount(eager['calls'], 'call')} ran eagerly, {format_seconds(eager['total_s'])}"
     entries = sorted(document["entries"], key=lambda entry: (entry["order"] is None, entry["order"] or 0))
     return [
-        _format_head(document),
-        f"cache entries in lookup order{calls}:",
+        head,
+        f"cache entries in lookup order{'' if eager else ' (calls were not counted)'}:",
         _list_lines(_format_entry(entry, document) for entry in entries),
         "recompiles, and the guards that failed in each entry (* has the fewest failing guards):",
         _list_lines(_format_recompile(row, document) for row in document["rows"]),
@@ -665,46 +651,23 @@ def _list_lines(lines: Iterable[str]) -> Items:
     return shorten_items(Items([[line] for line in lines], "indented"), MAX_LINES)
 
 
-def _format_head(document: FunctionDocument) -> str:
-    recompiles = format_amount(document["recompiles"], "recompile")
-    lost = f" cost {format_seconds(document['lost_s'])}" if document["lost_s"] is not None else ""
-    where = format_function(document["function"], document["file"], document["line"])
-    head = f"{where}: {recompiles}{lost}, {format_amount(document['compiles'], 'compile')}"
-    once, eager = document["once"], document["eager"]
-    if once and once["count"]:
-        head += f"; {format_amount(once['count'], 'entry', 'entries')} called once, {format_seconds(once['seconds'])}"
-    if eager and eager["calls"]:
-        head += f"; {format_amount(eager['calls'], 'call')} ran eagerly, {format_seconds(eager['total_s'])}"
-    return head
-
-
 def _format_entry(entry: EntryDocument, document: FunctionDocument) -> str:
+    origin = "compiled before the watch" if entry["event"] is None else "first compile"
+    if entry["event"] is not None and entry["made_at"] is not None:
+        origin = _format_cause(document["rows"][entry["made_at"]], document)
+    calls = None if entry["calls"] is None else format_amount(entry["calls"], "call")
+    if calls and entry["break_even"] is not None:
+        calls += f", pays off after {format_count(entry['break_even'])}"
     failed = ", ".join(f"{document['guards'][f.guard]['name']} {f.recompiles}x" for f in entry["failed"])
     parts = [
-        _format_origin(entry, document),
+        origin,
         format_seconds(entry["seconds"]) if entry["seconds"] is not None else None,
         f"{format_count(entry['guard_count'])} guards" if entry["guard_count"] is not None else None,
         f"{format_seconds(entry['guard_check_us'] / 1e6)} per check" if entry["guard_check_us"] is not None else None,
-        _format_calls(entry),
+        calls,
         f"failed: {failed}" if failed else None,
     ]
     return f"{entry['compile_id']}  {'; '.join(filter(None, parts))}"
-
-
-def _format_origin(entry: EntryDocument, document: FunctionDocument) -> str:
-    if entry["event"] is None:
-        return "compiled before the watch"
-    if entry["made_at"] is None:
-        return "first compile"
-    return _format_cause(document["rows"][entry["made_at"]], document)
-
-
-def _format_calls(entry: EntryDocument) -> str | None:
-    """None if calls were not counted."""
-    if entry["calls"] is None:
-        return None
-    pays = f", pays off after {format_count(entry['break_even'])}" if entry["break_even"] is not None else ""
-    return f"{format_amount(entry['calls'], 'call')}{pays}"
 
 
 def _format_cause(row: RecompileDocument, document: FunctionDocument) -> str:

@@ -4,6 +4,7 @@ files, Markdown for an issue, or SARIF.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -11,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +94,6 @@ _WRITER = {"writer": f"compilediag {__version__}"}
 FORMATS = ("perfetto", "speedscope", "parquet", "csv", "markdown", "sarif")
 
 TraceEvent = dict[str, Any]
-#: Begin and end in us, and the event.
-Span = tuple[float, float, TraceEvent]
 
 
 def export_session(data: SessionData, path: str | os.PathLike[str], format: str, redact: bool | None = None) -> Path:
@@ -168,41 +168,31 @@ def _read_plain_tables(
 
 def _make_perfetto(data: SessionData) -> str:
     """The JSON of Chrome's trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
-    moments = (row for kind in MOMENTS for row in data.rows(kind))
-    points = ({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in moments)
-    events = [*_name_processes(data), *_make_spans(data), *points]
+    long = [row for kind in SPANS for row in data.rows(kind)]
+    short = [row for kind in MOMENTS for row in data.rows(kind)]
+    ranks: dict[int, int | None] = {}
+    for row in (*long, *short):
+        if row.pid is not None and ranks.get(row.pid) is None:
+            ranks[row.pid] = row.rank
+    names = {pid: f"process {pid}" if rank is None else f"rank {rank}, process {pid}" for pid, rank in ranks.items()}
+    spans = [
+        {**_make_trace_event(row), "ph": "X", "dur": row.duration_s * 1e6} for row in long if row.duration_s is not None
+    ]
+    events = [
+        *({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}} for pid, name in names.items()),
+        *chain.from_iterable(map(_assign_lanes, group_by(spans, lambda span: span["pid"]).values())),
+        *({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in short),
+    ]
     return json.dumps({"otherData": _WRITER, "traceEvents": events, "displayTimeUnit": "ms"})
 
 
-def _name_processes(data: SessionData) -> Iterator[TraceEvent]:
-    ranks: dict[int, int | None] = {}
-    for kind in (*SPANS, *MOMENTS):
-        for event in data.rows(kind):
-            if event.pid is not None:
-                rank = ranks.setdefault(event.pid, event.rank)
-                ranks[event.pid] = event.rank if rank is None else rank
-    for pid, rank in ranks.items():
-        name = f"process {pid}" if rank is None else f"rank {rank}, process {pid}"
-        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
-
-
-def _make_spans(data: SessionData) -> Iterator[TraceEvent]:
-    by_process: dict[int, list[Span]] = {}
-    for kind in SPANS:
-        for row in data.rows(kind):
-            if row.duration_s is not None:
-                event = {**_make_trace_event(row), "ph": "X", "dur": row.duration_s * 1e6}
-                by_process.setdefault(event["pid"], []).append((event["ts"], event["ts"] + event["dur"], event))
-    for spans in by_process.values():
-        yield from _assign_lanes(spans)
-
-
-def _assign_lanes(spans: list[Span]) -> Iterator[TraceEvent]:
+def _assign_lanes(spans: list[TraceEvent]) -> Iterator[TraceEvent]:
     """Give every span the first lane where it lies inside what is open there: threads are not recorded."""
     lanes: list[list[float]] = []
-    for begin, end, event in sorted(spans, key=lambda span: (span[0], -span[1])):
+    for event in sorted(spans, key=lambda span: (span["ts"], -(span["ts"] + span["dur"]))):
+        end = event["ts"] + event["dur"]
         for ends in lanes:
-            while ends and ends[-1] <= begin:
+            while ends and ends[-1] <= event["ts"]:
                 ends.pop()
         free = (number for number, ends in enumerate(lanes) if not ends or end <= ends[-1])
         number = next(free, len(lanes))
@@ -268,26 +258,25 @@ def make_markdown(data: SessionData, redact: bool = True) -> str:
         plan = make_plan(data)
         shown = plan if redactor is None else redact_plan(plan, redactor, rows)
         shown = replace(shown, notes=tuple(note for note in shown.notes if note != NOTE))  # The last line says that.
+        # The script for the costliest recompile that fake inputs can show. It has values of the program.
+        repro: list[Block] = []
+        with contextlib.suppress(CompilediagError):
+            repro = [] if redact else [Section(CodeBlock(make_repro(data)), title="The guard fails with fake inputs")]
+        gaps = explain_gaps(data)
+        reasons = Items([[f"Not collected: {name}: {why}"] for name, why in gaps.items()])
+        # A reason can name files.
+        missing = f"Not collected: {', '.join(gaps)}" if redact else reasons
         document = Section(
             Para(_describe_totals(data), strong=True),
             _describe_environment(data.meta),
             Section(describe_plan(shown), title="Plan"),
             *_describe_recompiles(rows),
-            *([] if redact else _describe_repro(data)),
-            *_describe_gaps(data, redact),
+            *repro,
+            *([missing] if gaps else []),
         )
     note = "Source code, values and paths are left out. " if redact else ""
     last = f"\n\n<sub>{note}Written by compilediag {__version__}.</sub>\n"
     return fit(document, to_markdown, MAX_SIZE - len(last), FIRST_LIMIT) + last
-
-
-def _describe_repro(data: SessionData) -> list[Block]:
-    """The script for the costliest recompile that fake inputs can show. It has values of the program."""
-    try:
-        script = make_repro(data)
-    except CompilediagError:
-        return []
-    return [Section(CodeBlock(script), title="The guard fails with fake inputs")]
 
 
 def _describe_totals(data: Rows) -> str:
@@ -376,11 +365,3 @@ def _describe_counts(what: str, counted: Iterable[tuple[str, int]]) -> list[Para
         part for name, count in sorted((+counts).items()) for part in (", ", Code(name), f" {format_count(count)}x")
     ]
     return [Para(f"{what}: ", *listed[1:])] if listed else []
-
-
-def _describe_gaps(data: Rows, redact: bool) -> list[Block]:
-    """What was not collected. A reason can name files, so a redacted document has none."""
-    gaps = explain_gaps(data)
-    if gaps and redact:
-        return [f"Not collected: {', '.join(gaps)}"]
-    return [Items([[f"Not collected: {name}: {why}"] for name, why in gaps.items()])] if gaps else []

@@ -8,7 +8,7 @@ of at least 3 on white and on JupyterLab's dark background. All of it is in the 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
@@ -18,9 +18,9 @@ from ..diagnosis.causes.cause import find_causes
 from ..diagnosis.evidence import group_by
 from ..diagnosis.rules.autotune import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
 from ..diagnosis.rules.cudagraphs import group_by_function
-from ..diagnosis.trace_tree import LIBRARIES, TORCH, YOURS, TracedCalls, build_trace_tree, walk_trace_tree
+from ..diagnosis.trace_tree import LIBRARIES, TORCH, YOURS, build_trace_tree, walk_trace_tree
 from ..errors import CompilediagError
-from ..events import AutotuneChoice, CacheLookup, Compile, CudaGraphAction, Phase, Rows
+from ..events import CacheLookup, Compile, CudaGraphAction, Phase, Rows
 from ..events.words import PHASE_KINDS, describe_code, find_phase_kind, format_phase
 from ..formatting import (
     format_amount,
@@ -119,35 +119,12 @@ class Sketch:
     lines: Sequence[dict[str, Any]] = ()
     has_lanes: bool = True
 
-    def list_traces(self) -> Iterator[dict[str, Any]]:
-        """One trace for each series, then the lines."""
-        by_series = group_by(self.marks, lambda mark: mark.series)
-        for name, marker in self.series.items():
-            own = by_series.get(name, [])
-            trace = {**self.look, "marker": marker, "x": [mark.x for mark in own], "y": [mark.y for mark in own]}
-            cells = {
-                "customdata": [mark.hover for mark in own],
-                "text" if "textposition" in self.look else "hovertext": [mark.text for mark in own],
-                "base": [mark.base for mark in own],
-            }
-            trace |= {key: values for key, values in cells.items() if any(value is not None for value in values)}
-            trace |= {"name": name} if name else {}
-            yield trace | ({"hovertemplate": self.hover} if self.hover else {})
-        yield from self.lines
-
-    @property
-    def height(self) -> int:
-        """The height in px that the names of all lanes need; bars that are grouped are next to each other in a lane."""
-        lanes = {mark.y for mark in self.marks}
-        beside = len(self.series) - 1 if self.layout.get("barmode") == "group" else 0
-        return max(LEAST_HEIGHT, FRAME_HEIGHT + len(lanes) * (LANE_HEIGHT + 14 * beside))
-
 
 def make_count_axis(title: str, marks: Iterable[tuple[str, float]]) -> dict[str, Any]:
     """The settings of an axis of counts that has ticks at whole numbers only; `marks`: lane and length of its bars."""
-    ends: Counter[str] = Counter()
+    ends: dict[str, float] = defaultdict(float)
     for lane, length in marks:
-        ends[lane] += length  # type: ignore[assignment]  # A Counter of floats.
+        ends[lane] += length
     dtick = 1 if max(ends.values(), default=0) <= _FEW else None
     return {"title": title, "tickformat": ",d", "rangemode": "tozero", "dtick": dtick}
 
@@ -202,7 +179,15 @@ def draw_choices(data: Rows) -> Sketch:
     """Every choice of each run by its time, as a multiple of the winner's; one lane per run."""
     found = {run: rows for rows in group_by_run(data) if (run := summarize_run(rows)).winner_ms}
     names, runs = _name_lanes(data), _select_longest(list(found))
-    marks = [_mark_choice(names[run], run, row) for run in runs for row in sort_final_times(found[run])]
+    marks = []
+    for run in runs:
+        for row in sort_final_times(found[run]):
+            ms = row.time_ms or 0.0
+            ratio = ms / (run.winner_ms or 1.0)
+            took = f"{format_milliseconds(ms)}, {format_share(ratio - 1)} longer than the winner"
+            parameters = ", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items())
+            hover = [row.choice, took, parameters]
+            marks.append(Mark(row.choice_kind or "other", ratio, names[run], hover, escape_label(run.label)))
     look = {"size": 9, "opacity": 0.85}
     return Sketch(
         "Autotuning choices: time compared with the winner",
@@ -218,15 +203,6 @@ def draw_choices(data: Rows) -> Sketch:
         },
         y={"categoryorder": "array", "categoryarray": [names[run] for run in runs][::-1]},
     )
-
-
-def _mark_choice(lane: str, run: TuningRun, row: AutotuneChoice) -> Mark:
-    """A choice that has a time."""
-    ms = row.time_ms or 0.0
-    ratio = ms / (run.winner_ms or 1.0)
-    took = f"{format_milliseconds(ms)}, {format_share(ratio - 1)} longer than the winner"
-    parameters = ", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items())
-    return Mark(row.choice_kind or "other", ratio, lane, [row.choice, took, parameters], escape_label(run.label))
 
 
 def draw_margins(data: Rows) -> Sketch:
@@ -253,7 +229,11 @@ def draw_margins(data: Rows) -> Sketch:
     longest = {mark.y: mark.x for mark in sorted(marks, key=lambda mark: mark.x or 0.0)}
     if (end := find_axis_end(longest.values())) is not None:
         x["range"] = [0, end]
-        layout |= {"annotations": _describe_cut_bars(marks, end), "margin": {"r": 90}}
+        cut = group_by((mark for mark in marks if mark.x is not None and mark.x > end), lambda mark: mark.y)
+        place = {"x": 1.0, "xref": "paper", "xanchor": "left", "showarrow": False}
+        shares = {lane: dict.fromkeys(format_share(mark.x / 100) for mark in own) for lane, own in cut.items()}
+        notes = [{"text": f"{', '.join(found)} \u25b8", "y": lane, **place} for lane, found in shares.items()]
+        layout |= {"annotations": notes, "margin": {"r": 90}}
     return Sketch(
         "Margin of the winner",
         marks,
@@ -262,14 +242,6 @@ def draw_margins(data: Rows) -> Sketch:
         x=x,
         layout=layout,
     )
-
-
-def _describe_cut_bars(marks: Iterable[Mark], end: float) -> list[dict[str, Any]]:
-    """The percent of the bars that the axis cuts, next to them."""
-    cut = group_by((mark for mark in marks if mark.x is not None and mark.x > end), lambda mark: mark.y)
-    place = {"x": 1.0, "xref": "paper", "xanchor": "left", "showarrow": False}
-    shares = {lane: dict.fromkeys(format_share(mark.x / 100) for mark in own) for lane, own in cut.items()}
-    return [{"text": f"{', '.join(found)} \u25b8", "y": lane, **place} for lane, found in shares.items()]
 
 
 def draw_payoff(data: Rows) -> Sketch:
@@ -284,6 +256,20 @@ def draw_payoff(data: Rows) -> Sketch:
         after = f"pays off after {format_count(run.break_even)} calls"
         hover = (run.label, "never pays off" if run.break_even is None else after, format_seconds(run.spent_s))
         marks.append(Mark(PAYS if pays else NEVER_PAYS, run.spent_s, run.saved_ms if pays else floor, hover))
+    # Lines of equal payoff: what a call must save so that the tuning pays off after so many calls.
+    spent = [run.spent_s or 0.0 for run in runs]
+    ends = [min(spent), max(spent)] if paying else []
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"pays off after {format_count(calls)} calls",
+            "x": ends,
+            "y": [1e3 * seconds / calls for seconds in ends],
+            "line": {"color": GRAY, "dash": "dot", "width": 1},
+        }
+        for calls in (CALL_RANGE if paying else ())
+    ]
     return Sketch(
         "Cost and benefit of autotuning",
         marks,
@@ -295,26 +281,9 @@ def draw_payoff(data: Rows) -> Sketch:
         POINTS,
         x={"title": "seconds of tuning", "type": "log"},
         y={"title": "ms saved per call", "type": "log", "dtick": 1},
-        lines=_draw_payoff_lines([run.spent_s or 0.0 for run in runs]) if paying else [],
+        lines=lines,
         has_lanes=False,
     )
-
-
-def _draw_payoff_lines(spent: list[float]) -> list[dict[str, Any]]:
-    """Lines of equal payoff: what a call must save so that the tuning pays off after CALL_RANGE calls."""
-    ends = [min(spent), max(spent)]
-    line = {"color": GRAY, "dash": "dot", "width": 1}
-    return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": f"pays off after {format_count(calls)} calls",
-            "x": ends,
-            "y": [1e3 * seconds / calls for seconds in ends],
-            "line": line,
-        }
-        for calls in CALL_RANGE
-    ]
 
 
 def _select_longest(runs: list[TuningRun]) -> list[TuningRun]:
@@ -420,12 +389,17 @@ def draw_captures(data: Rows) -> Sketch:
     """Captures over time, one lane per size or broken invariant; x is in seconds since the first capture."""
     captures = [row for row in data.rows(CudaGraphAction) if row.action in ("record", "rerecord")]
     begin_ns = min((row.time_ns for row in captures), default=0)
+    marks = []
+    for row in captures:
+        invariant = None if row.mismatch is None else INVARIANTS.get(row.mismatch, "an invariant was violated")
+        lane = f"{_name_graph_lane(row)}: {invariant or row.sizes or 'one size'}"
+        duration = None if row.duration_ms is None else format_seconds(row.duration_ms / 1e3)
+        known = filter(None, (row.sizes, f"input {row.input}" if row.input else None, duration))
+        at_s = (row.time_ns - begin_ns) / 1e9
+        marks.append(Mark(ACTIONS[row.action or ""][0], at_s, lane, escape_label(", ".join(known))))
     return Sketch(
         "CUDA graph captures, by size and broken invariant",
-        [
-            Mark(ACTIONS[row.action or ""][0], (row.time_ns - begin_ns) / 1e9, _name_capture(row), _describe(row))
-            for row in captures
-        ],
+        marks,
         {
             "captured": {"color": ACTIONS["record"][1], "size": 9, "symbol": "circle"},
             "re-recorded": {"color": ACTIONS["rerecord"][1], "size": 9, "symbol": "triangle-up"},
@@ -435,18 +409,6 @@ def draw_captures(data: Rows) -> Sketch:
         x={"title": "seconds since the first capture"},
         y=DOWNWARDS,
     )
-
-
-def _name_capture(row: CudaGraphAction) -> str:
-    invariant = None if row.mismatch is None else INVARIANTS.get(row.mismatch, "an invariant was violated")
-    return f"{_name_graph_lane(row)}: {invariant or row.sizes or 'one size'}"
-
-
-def _describe(row: CudaGraphAction) -> str:
-    """What is known of a capture: sizes, the input that changed, how long it took."""
-    duration = None if row.duration_ms is None else format_seconds(row.duration_ms / 1e3)
-    parts = (row.sizes, f"input {row.input}" if row.input else None, duration)
-    return escape_label(", ".join(filter(None, parts)))
 
 
 def _name_graph_lane(row: CudaGraphAction) -> str:
@@ -614,7 +576,11 @@ def draw_tracing(data: Rows) -> Sketch:
         else:
             end += calls.total_s
         if total and calls.total_s >= LEAST_SHARE * total:
-            marks.append(_mark_traced(calls, len(callers), begin, total))
+            where = escape_label(format_function(*calls.place))
+            at = f", called at line {calls.call_line}" if calls.call_line is not None else ""
+            took = f"{format_seconds(calls.total_s)}, {format_share(calls.total_s / total)} of tracing"
+            own = f"{format_seconds(calls.own_s)} of its own; traced {format_times(calls.count)}{at}"
+            marks.append(Mark(calls.owner, calls.total_s, len(callers), [where, took, own], where, begin))
     depth = max((mark.y for mark in marks), default=0)
     return Sketch(
         "Tracing by function",
@@ -632,14 +598,6 @@ def draw_tracing(data: Rows) -> Sketch:
         },
         has_lanes=False,
     )
-
-
-def _mark_traced(calls: TracedCalls, depth: int, begin: float, total: float) -> Mark:
-    where = escape_label(format_function(*calls.place))
-    at = f", called at line {calls.call_line}" if calls.call_line is not None else ""
-    took = f"{format_seconds(calls.total_s)}, {format_share(calls.total_s / total)} of tracing"
-    own = f"{format_seconds(calls.own_s)} of its own; traced {format_times(calls.count)}{at}"
-    return Mark(calls.owner, calls.total_s, depth, [where, took, own], where, begin)
 
 
 # The figures by name
@@ -670,11 +628,27 @@ def make_figure(data: Rows, name: str) -> Figure:
     except ImportError:
         raise CompilediagError("figures need plotly: pip install plotly") from None
     sketch = FIGURES[name](data)
+    traces = []
+    by_series = group_by(sketch.marks, lambda mark: mark.series)
+    for series, marker in sketch.series.items():
+        own = by_series.get(series, [])
+        trace = {**sketch.look, "marker": marker, "x": [mark.x for mark in own], "y": [mark.y for mark in own]}
+        cells = {
+            "customdata": [mark.hover for mark in own],
+            "text" if "textposition" in sketch.look else "hovertext": [mark.text for mark in own],
+            "base": [mark.base for mark in own],
+        }
+        trace |= {key: values for key, values in cells.items() if any(value is not None for value in values)}
+        trace |= {"name": series} if series else {}
+        traces.append(trace | ({"hovertemplate": sketch.hover} if sketch.hover else {}))
     layout: dict[str, Any] = {"title": sketch.title, "xaxis": sketch.x, "yaxis": sketch.y, **sketch.layout}
     layout["margin"] = {"l": 10, "r": 28, "t": 64, "b": 10, **layout.get("margin", {})}
     if sketch.has_lanes:
-        layout["height"] = sketch.height
-    figure = go.Figure(list(sketch.list_traces()), layout)
+        # The px that the names of all lanes need; bars that are grouped are next to each other in a lane.
+        beside = len(sketch.series) - 1 if sketch.layout.get("barmode") == "group" else 0
+        lanes = len({mark.y for mark in sketch.marks})
+        layout["height"] = max(LEAST_HEIGHT, FRAME_HEIGHT + lanes * (LANE_HEIGHT + 14 * beside))
+    figure = go.Figure([*traces, *sketch.lines], layout)
     if not sketch.marks:
         figure.add_annotation(text="no data in this session", showarrow=False, font_size=14)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)

@@ -259,8 +259,13 @@ def _suggest(data: SessionData, plan: Plan, found: Sequence[Finding], named: str
 def _describe(finding: Finding, plan: Plan, keys: dict[int, str]) -> FindingValues:
     number = plan.find_step(finding)
     step = None if number is None else plan.steps[number - 1]
-    file, line = _find_line(finding, step)
+    # The line where the plan changes something, or the first one of the finding.
+    file, line = (step.file, step.line) if step is not None and step.file else next(iter(finding.lines), (None, None))
     fix = None if finding.is_expected else _make_fix(finding, step, plan)
+    is_proven = _is_proven(plan)
+    proof: Proof = "predicted"
+    if step is not None and (is_proven or plan.tried is not None):
+        proof = "tried" if is_proven or (plan.tried or {}).get("holds") else "failed"
     expression = (step.expression if step is not None else None) or format_expression(finding.source or "")
     known = (keys[event] for event in finding.evidence if event in keys)
     page = find_torch_page(finding.rule)
@@ -277,30 +282,17 @@ def _describe(finding: Finding, plan: Plan, keys: dict[int, str]) -> FindingValu
         count=finding.count,
         first_step=min(finding.steps, default=None),
         seconds=_round(finding.seconds_recoverable) if lost else None,
-        proof=_find_proof(step, plan),
+        proof=proof,
         fix=fix,
         evidence=tuple(dict.fromkeys(known))[:MAX_KEYS],
         page=page.url if page is not None else None,
     )
 
 
-def _find_line(finding: Finding, step: PlanStep | None) -> tuple[str | None, int | None]:
-    """The line to look at: where the plan changes something, or the first one of the finding."""
-    if step is not None and step.file:
-        return step.file, step.line
-    return next(iter(finding.lines), (None, None))
-
-
 def _is_proven(plan: Plan) -> bool:
     """True if a search has found a change that leaves no recompile: it is the fix of each of them."""
     searched = plan.searched or {}
     return bool(searched.get("holds") and searched.get("patch")) and searched.get("recompiles_after") == 0
-
-
-def _find_proof(step: PlanStep | None, plan: Plan) -> Proof:
-    if step is None or (plan.tried is None and not _is_proven(plan)):
-        return "predicted"
-    return "tried" if _is_proven(plan) or (plan.tried or {}).get("holds") else "failed"
 
 
 def _make_fix(finding: Finding, step: PlanStep | None, plan: Plan) -> ProposedFix:

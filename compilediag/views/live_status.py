@@ -156,11 +156,15 @@ def _describe(
     recompiles: Mapping[int | None, list[Recompile]],
     before: Mapping[tuple[Any, ...], float | None],
 ) -> ProcessStatus:
+    # A launcher named the rank before the first event had one.
+    named = _RANK_FILE.fullmatch(file.path.stem)
+    rank = int(named[1]) if named else file.ranks.get(file.pid or 0)
+    name = f"process {file.pid}" if count == 1 else file.path.stem
     own = _join_processes(compiles, file.pids)
     states = [state for threads in file.progress.values() for state in threads.values()]
     return ProcessStatus(
         path=file.path,
-        name=_name(file, count),
+        name=name if rank is None else f"rank {rank}",
         pid=file.pid,
         is_live=file.is_live,
         was_killed=file.was_killed,
@@ -177,14 +181,6 @@ def _join_processes(groups: Mapping[int | None, list[Row]], pids: set[int]) -> t
     """The rows of these processes in the order of their ids."""
     rows = [row for pid in pids for row in groups.get(pid, ())]
     return tuple(sorted(rows, key=lambda row: row.event_id or 0) if len(pids) > 1 else rows)
-
-
-def _name(file: LiveFile, count: int) -> str:
-    named = _RANK_FILE.fullmatch(file.path.stem)  # A launcher named the rank before the first event had one.
-    rank = int(named[1]) if named else file.ranks.get(file.pid or 0)
-    if rank is not None:
-        return f"rank {rank}"
-    return f"process {file.pid}" if count == 1 else file.path.stem
 
 
 def _describe_state(state: Mapping[str, Any], before: Mapping[tuple[Any, ...], float | None]) -> CompileInFlight:
@@ -282,7 +278,7 @@ class LiveLines:
         self._reported_since = 0
 
     def describe(self, job: JobStatus) -> list[str]:
-        """One line per change, each with the time of the change."""
+        """One line per change, each with the time of the change, and its date if that is not today."""
         lines = [
             (time_ns, f"{process.name}: {line}")
             for process in job.processes
@@ -300,7 +296,13 @@ class LiveLines:
             self._headline = job.plan.headline
             lines.append((now_ns, f"plan: {self._headline}"))
         lines = lines or [(now_ns, line) for line in self._describe_silence(job)]
-        return [f"{_format_time(time_ns, job.now_ns)} {line}" for time_ns, line in lines]
+        today = time.localtime(job.now_ns / 1e9)[:3]
+        shown = []
+        for time_ns, line in lines:
+            then = time.localtime(time_ns / 1e9)
+            clock_time = time.strftime("%H:%M:%S" if then[:3] == today else "%Y-%m-%d %H:%M:%S", then)
+            shown.append(f"{clock_time} {line}")
+        return shown
 
     def _describe_process(self, process: ProcessStatus, now_ns: int) -> Iterator[tuple[int, str]]:
         key = (process.path, process.pid)
@@ -331,9 +333,3 @@ class LiveLines:
         if job.measure(since) >= self._next_report_s:
             self._next_report_s *= 2
             yield answer_hung_or_compiling(job)
-
-
-def _format_time(time_ns: int, now_ns: int) -> str:
-    """`14:10:50`, with the date if that is not today's."""
-    then, now = (time.localtime(ns / 1e9) for ns in (time_ns, now_ns))
-    return time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", then)

@@ -23,7 +23,7 @@ from ..decode.records.record_kinds import GUARD_TREE
 from ..diagnosis import FEEDS, CallTotals, Finding, diagnose, fix_code, map_collected, sum_calls
 from ..diagnosis.evidence import Evidence, find_first, get_place, group_by, sum_known, sum_seconds
 from ..diagnosis.plan import Plan, make_plan
-from ..diagnosis.plan.plan import ChangedSource, make_patch
+from ..diagnosis.plan.plan import make_patch
 from ..diagnosis.rank_comparison import GraphRow, RankGroup, RankRow, Ranks, list_columns
 from ..diagnosis.registry import find_torch_page, load_examples
 from ..events import Artifact, Compile, GuardFailure, Recompile, Rows, VllmCompile, VllmConfig
@@ -142,11 +142,20 @@ class ViewModel:
         state = self.data.state
         is_final = everything or state != "watching"
         news = self._rows.read(everything)
-        self._add_events(news)
+        for event in chain(news.events, news.updates, self._rows.states):
+            self._explorer.add(event)
+        for event in news.events:
+            self._totals.add(event)
+            if isinstance(event, Compile) and event.duration_s is not None:
+                self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
+        for update in news.updates:
+            self._totals.update_recompile(update)
         texts = self._add_texts(news)
         self._diagnosed.update(news.rows, is_final)
-        if documents := self._make_documents(is_final):
-            news.rows["functions"] = documents
+        if self._explorer_pace.begin() or is_final:
+            if documents := self._explorer.take_changed():
+                news.rows["functions"] = documents
+            self._explorer_pace.end()
         parts: PatchParts = {
             **self._diagnosed.parts,
             "meta": self._make_meta(state),
@@ -166,18 +175,6 @@ class ViewModel:
             changed["texts"] = texts
         return changed
 
-    def _add_events(self, news: News) -> None:
-        for event in news.events:
-            self._totals.add(event)
-            self._explorer.add(event)
-            if isinstance(event, Compile) and event.duration_s is not None:
-                self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
-        for update in news.updates:
-            self._totals.update_recompile(update)
-            self._explorer.add(update)
-        for state in self._rows.states:
-            self._explorer.add(state)
-
     def _add_texts(self, news: News) -> dict[str, StoredText]:
         """The texts of new artifacts; adds the rows of the guard trees among them."""
         artifacts = [event for event in news.events if isinstance(event, Artifact)]
@@ -186,17 +183,22 @@ class ViewModel:
         stored = self.data.artifact_bodies((artifacts[0].event_id or 0) - 1, artifacts[-1].event_id or 0)
         shown = {row.event_id for row in artifacts}
         bodies = {event_id: body for event_id, body in stored.items() if event_id in shown}
-        if trees := make_tree_rows(artifacts, bodies, self._explorer):
+        # A tree is left out if it is damaged, which is reported where its text is shown, or larger than any that torch
+        # writes.
+        trees, free = [], MAX_TREES
+        for artifact in artifacts:
+            body = bodies.get(artifact.event_id or 0)
+            if artifact.name == GUARD_TREE and body is not None and free > 0:
+                try:
+                    tree = inflate(body, MAX_TREE)
+                except (zlib.error, UnicodeDecodeError):
+                    free -= MAX_TREE
+                    continue
+                free -= len(tree)
+                trees.append(self._explorer.add_tree(artifact, tree))
+        if trees:
             news.rows["trees"] = trees
         return self._texts.make_texts(bodies)
-
-    def _make_documents(self, is_final: bool) -> list[PageRow]:
-        """The explorer's documents that changed, if there is time for them."""
-        if not self._explorer_pace.begin() and not is_final:
-            return []
-        documents = self._explorer.take_changed()
-        self._explorer_pace.end()
-        return documents
 
     def _describe_running(self, state: dict[str, Any]) -> RunningCompile:
         file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
@@ -266,7 +268,15 @@ class _DiagnosedParts:
         plan, findings = make_plan(self._data), diagnose(data)
         if self._redactor is not None:
             plan = redact_plan(plan, self._redactor, data)
-            findings = _leave_out_planned(findings, plan)
+            # Rules see redacted rows. Without values, the recompiles of one cause cannot be joined, so the findings of
+            # those that the plan explains are left out.
+            evidence = (*(step.evidence for step in plan.steps), *(cause.evidence for cause in plan.unresolved))
+            planned = {event for events in evidence for event in events}
+            findings = [
+                f
+                for f in findings
+                if f.rule == "recompile_limit" or not f.evidence or not planned.issuperset(f.evidence)
+            ]
         rules = sorted({finding.rule for finding in findings} | {step.rule for step in plan.steps})
         examples, pages = load_examples(), {rule: find_torch_page(rule) for rule in rules}
         self.parts = {
@@ -290,16 +300,6 @@ def _to_optional_ms(time_ns: int | None) -> float | None:
 
 
 # Findings and plan
-
-
-def _leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:
-    """The findings of a redacted page: without those of recompiles that the plan explains.
-
-    Rules see redacted rows. Without values, the recompiles of one cause cannot be joined.
-    """
-    evidence = (*(step.evidence for step in plan.steps), *(cause.evidence for cause in plan.unresolved))
-    planned = {event for events in evidence for event in events}
-    return [f for f in findings if f.rule == "recompile_limit" or not f.evidence or not planned.issuperset(f.evidence)]
 
 
 def _describe_finding(finding: Finding, plan: Plan) -> PageFinding:
@@ -339,6 +339,17 @@ def make_plan_page(plan: Plan, data: Rows, try_command: str, has_sources: bool) 
     """
     searched = str(plan.searched.get("patch") or "") if plan.searched else ""
     sources = plan.changed_sources() if has_sources else ()
+    # The texts are those of cells, which a page can replace.
+    changed: list[PageChangedSource] = [
+        {
+            "place": source.place,
+            "cell": source.cell,
+            "lines": list(source.lines),
+            "before": None if source.cell is None else source.before,
+            "after": None if source.cell is None else source.after,
+        }
+        for source in sources
+    ]
     evidence = Evidence.of(data)
     found: dict[str, Any] = plan.to_dict()
     for values, step in zip(found["steps"], plan.steps, strict=True):
@@ -348,22 +359,10 @@ def make_plan_page(plan: Plan, data: Rows, try_command: str, has_sources: bool) 
         {
             **found,
             "patch": searched or make_patch(sources) if has_sources else None,
-            "sources": [_describe_source(source) for source in sources],
+            "sources": changed,
             "try_command": try_command if has_sources else "",
         },
     )
-
-
-def _describe_source(source: ChangedSource) -> PageChangedSource:
-    """The texts are those of cells, which a page can replace."""
-    is_cell = source.cell is not None
-    return {
-        "place": source.place,
-        "cell": source.cell,
-        "lines": list(source.lines),
-        "before": source.before if is_cell else None,
-        "after": source.after if is_cell else None,
-    }
 
 
 def _list_compiles(evidence: Evidence, own: Set[int]) -> PageEvidence | None:
@@ -430,7 +429,7 @@ def _shorten(value: str | None) -> str:
 MAX_RANKS, MAX_GRAPHS = 64, 300
 
 
-def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> PageRanks | None:
+def make_rank_page(data: Rows, is_live: bool, whole: Rows | None) -> PageRanks | None:
     """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
     Of many ranks it has one of each group, then those that diverge, then those that compiled longest. `whole`: see
@@ -494,9 +493,6 @@ TEXTS = ("vllm_piecewise_split_graph", "vllm_execution_code")
 #: Fields of a configuration that can differ between the ranks of one job.
 _OWN = ("time_ns", "compile_id", "compile_key", "duration_s", "rank", "pid", "event_id")
 
-#: Smallest and largest size.
-Sizes = tuple[int | None, int | None]
-
 
 class _Part:
     """The rows of one part on one rank."""
@@ -525,8 +521,30 @@ def make_vllm_page(data: Rows) -> PageVllmParts | None:
 def _describe_part(parts: Sequence[_Part], texts: Mapping[str | None, Sequence[Artifact]]) -> VllmPart:
     slowest = max(parts, key=lambda part: part.seconds or 0)
     config, compiles = slowest.config, slowest.compiles
-    sizes = _list_sizes(compiles)
-    by_piece = group_by(compiles, lambda row: row.piece or "?")
+    by_sizes, by_piece = group_by(compiles, _get_sizes), group_by(compiles, lambda row: row.piece or "?")
+    # The single sizes, then the ranges, in order.
+    sizes = sorted(by_sizes, key=lambda size: (size[0] != size[1], size[0] or 0, size[1] or 0))[:MAX_RANGES]
+    has_graphs = config.cudagraph_mode != "NONE"
+    ranges: list[VllmRange] = [
+        {
+            "start": each[0],
+            "end": each[1],
+            "is_cudagraph_size": has_graphs and any(row.is_cudagraph_size for row in by_sizes[each]),
+            "seconds": sum_known(row.duration_s for row in by_sizes[each]),
+        }
+        for each in sizes
+    ]
+    pieces: list[VllmPiece] = []
+    for name, rows in list(by_piece.items())[:MAX_PIECES]:
+        seconds = {each: sum_known(row.duration_s for row in own) for each, own in group_by(rows, _get_sizes).items()}
+        pieces.append(
+            {
+                "name": name,
+                "graph_ops": find_first(row.graph_ops for row in rows),
+                "seconds": sum_known(row.duration_s for row in rows),
+                "cells": [{"seconds": seconds[each]} if each in seconds else None for each in sizes],
+            }
+        )
     return {
         "ranks": sorted({part.config.rank for part in parts if part.config.rank is not None}),
         "rank": config.rank,
@@ -535,41 +553,15 @@ def _describe_part(parts: Sequence[_Part], texts: Mapping[str | None, Sequence[A
         "compiles": len(compiles),
         "seconds": slowest.seconds,
         "piece_count": len(by_piece),
-        "ranges": [_describe_range(each, compiles, config.cudagraph_mode != "NONE") for each in sizes],
-        "pieces": [_describe_piece(name, rows, sizes) for name, rows in list(by_piece.items())[:MAX_PIECES]],
+        "ranges": ranges,
+        "pieces": pieces,
         "texts": _list_texts(texts.get(config.compile_key, ()), by_piece),
     }
 
 
-def _list_sizes(compiles: Sequence[VllmCompile]) -> list[Sizes]:
-    """The single sizes, then the ranges, in order."""
-    sizes = {_get_sizes(row) for row in compiles}
-    return sorted(sizes, key=lambda size: (size[0] != size[1], size[0] or 0, size[1] or 0))[:MAX_RANGES]
-
-
-def _get_sizes(row: VllmCompile) -> Sizes:
+def _get_sizes(row: VllmCompile) -> tuple[int | None, int | None]:
+    """Smallest and largest size."""
     return row.range_start, row.range_end
-
-
-def _describe_range(sizes: Sizes, compiles: Sequence[VllmCompile], has_graphs: bool) -> VllmRange:
-    rows = [row for row in compiles if _get_sizes(row) == sizes]
-    return {
-        "start": sizes[0],
-        "end": sizes[1],
-        "is_cudagraph_size": has_graphs and any(row.is_cudagraph_size for row in rows),
-        "seconds": sum_known(row.duration_s for row in rows),
-    }
-
-
-def _describe_piece(name: str, rows: Sequence[VllmCompile], sizes: Sequence[Sizes]) -> VllmPiece:
-    by_sizes = group_by(rows, _get_sizes)
-    seconds = {each: sum_known(row.duration_s for row in found) for each, found in by_sizes.items()}
-    return {
-        "name": name,
-        "graph_ops": find_first(row.graph_ops for row in rows),
-        "seconds": sum_known(row.duration_s for row in rows),
-        "cells": [{"seconds": seconds[each]} if each in seconds else None for each in sizes],
-    }
 
 
 def _list_texts(texts: Iterable[Artifact], pieces: Iterable[str]) -> list[VllmText]:
@@ -648,26 +640,6 @@ class TextBudget:
                 texts[str(event_id)] = {"z": encoded, "cut": is_cut}
                 first[body] = event_id
         return texts
-
-
-def make_tree_rows(
-    artifacts: Sequence[Artifact], bodies: Mapping[int, bytes], explorer: ExplorerDocuments
-) -> list[list[Any]]:
-    """The rows of the guard trees among the artifacts. A tree is left out if it is damaged, which is reported where its
-    text is shown, or larger than any that torch writes.
-    """
-    rows, free = [], MAX_TREES
-    for artifact in artifacts:
-        body = bodies.get(artifact.event_id or 0)
-        if artifact.name == GUARD_TREE and body is not None and free > 0:
-            try:
-                tree = inflate(body, MAX_TREE)
-            except (zlib.error, UnicodeDecodeError):
-                free -= MAX_TREE
-                continue
-            free -= len(tree)
-            rows.append(explorer.add_tree(artifact, tree))
-    return rows
 
 
 def _cut(body: bytes) -> bytes:

@@ -20,7 +20,6 @@ from ..events import (
     Artifact,
     AutotuneChoice,
     CacheLookup,
-    ColumnSpec,
     CudaGraphAction,
     Event,
     RankMember,
@@ -173,11 +172,14 @@ _TYPES = {"Int64": "int", "boolean": "bool", "json": "list", "datetime64[ns, UTC
 
 def get_columns() -> dict[str, list[PageColumn]]:
     """Table -> its columns on the page: those that its documentation has, and what only the page has."""
-    tables = {table: table_columns(table) for table in BY_TABLE}
-    columns = {
-        table: [_make_column(name, _get_type(name, spec), spec["doc"]) for name, spec in specs.items()]
-        for table, specs in tables.items()
-    }
+    columns: dict[str, list[PageColumn]] = {}
+    for table in BY_TABLE:
+        columns[table] = []
+        for name, spec in table_columns(table).items():
+            type = "id" if name == "event_id" else spec["unit"] or _TYPES.get(spec["dtype"], "text")
+            if spec["dtype"] == "string" and spec["user_data"] in ("path", "code"):
+                type = str(spec["user_data"])
+            columns[table].append(_make_column(name, type, spec["doc"]))
     columns[CacheLookup.table].append(_make_column("explained", "list", "why the lookup missed"))
     for table in MADE_OF.values():
         columns[table].append(_make_column("part_of", "id", "id of the group row that this event is part of"))
@@ -192,14 +194,6 @@ def _make_column(name: str, type: str, doc: str) -> PageColumn:
 def to_ms(time_ns: int) -> float:
     """A time as the page has it, in ms."""
     return time_ns / NS_PER_MS
-
-
-def _get_type(name: str, spec: ColumnSpec) -> str:
-    if name == "event_id":
-        return "id"
-    if spec["user_data"] in ("path", "code") and spec["dtype"] == "string":
-        return str(spec["user_data"])
-    return spec["unit"] or _TYPES.get(spec["dtype"], "text")
 
 
 # Rows
@@ -259,24 +253,22 @@ class PageRows:
             self._last_event, kinds = self._data.news(self._last_event)
         news = News()
         for kind in READ_ORDER:
-            if kind.kind in kinds or (kind is Recompile and "compile" in kinds):
-                self._read_kind(kind, news)
+            if kind.kind not in kinds and not (kind is Recompile and "compile" in kinds):
+                continue
+            if kind is SourceStatus:
+                rows = self._read_states()
+            elif kind is Recompile:
+                rows = self._read_recompiles(news)
+            elif kind is RefusedCall:
+                rows = self._read_refused_calls(news)
+            else:
+                rows = self._read_events(kind, news)
+            if rows and kind not in UNLISTED:
+                news.rows[kind.table] = rows
         for group in self._groups.values():
-            if rows := group.take_changed():
-                news.rows[group.name] = rows
+            if changed := group.take_changed():
+                news.rows[group.name] = changed
         return news
-
-    def _read_kind(self, kind: type[Event], news: News) -> None:
-        if kind is SourceStatus:
-            rows = self._read_states()
-        elif kind is Recompile:
-            rows = self._read_recompiles(news)
-        elif kind is RefusedCall:
-            rows = self._read_refused_calls(news)
-        else:
-            rows = self._read_events(kind, news)
-        if rows and kind not in UNLISTED:
-            news.rows[kind.table] = rows
 
     def _take_events(self, kind: type[Event], news: News) -> list[Any]:
         new: Sequence[Any] = self._data.rows(kind)[self._read[kind] :]
@@ -292,8 +284,10 @@ class PageRows:
         events = self._take_events(kind, news)
         rows = make_rows(kind, events)
         if kind is CacheLookup:
+            # As `session.explain_miss` says it. Redacted views leave it out: it quotes values.
             for row, event in zip(rows, events, strict=True):
-                row.append(self._explain(event))
+                is_explained = event.outcome in MISSES and self._redactor is None
+                row.append(list_miss_reasons(event, has_key_parts(self.states)) if is_explained else None)
         if kind in self._groups:
             for row, event in zip(rows, events, strict=True):
                 row.append(self._groups[kind].add(event))
@@ -337,12 +331,6 @@ class PageRows:
 
     def _redact(self, events: Sequence[Any]) -> list[Any]:
         return list(events) if self._redactor is None else [self._redactor.redact(event) for event in events]
-
-    def _explain(self, lookup: CacheLookup) -> list[str] | None:
-        """Why a lookup missed, as `session.explain_miss` says it. Redacted views leave it out: it quotes values."""
-        if lookup.outcome not in MISSES or self._redactor is not None:
-            return None
-        return list_miss_reasons(lookup, has_key_parts(self.states))
 
 
 def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:

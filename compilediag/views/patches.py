@@ -226,17 +226,6 @@ class Pump:
         else:
             work()
 
-    def _finish_at_exit(self) -> None:
-        try:
-            self._last_work.get(timeout=EXIT_WAIT_S)()
-            self._advance()
-            _flush_kernel()
-        except queue.Empty:
-            return  # Another process records, or the watch does not end.
-        except Exception as error:
-            pass_on(error)
-            self._send_error(error)
-
     def handle_message(self, message: Any) -> None:
         """Send everything again to a page that missed a patch, or that is behind (`seq` is its last patch). An error
         is shown in the widget; the page asks again.
@@ -267,8 +256,20 @@ class Pump:
             next_s = BUSY_S if self._last_sent >= began else QUIET_S
             self._ended.wait(max(MIN_PAUSE_S, began + next_s - time.monotonic(), pace.pause_s()))
         self._is_idle.set()
-        if _is_exiting.is_set():
-            self._finish_at_exit()
+        if not _is_exiting.is_set():
+            return
+        try:
+            self._last_work.get(timeout=EXIT_WAIT_S)()
+            self._advance()
+            # The standard output of a kernel is in line behind all messages so far: once it is flushed, they are sent.
+            if sys.stdout is not None:
+                with ignore(OSError, ValueError):
+                    sys.stdout.flush()
+        except queue.Empty:
+            return  # Another process records, or the watch does not end.
+        except Exception as error:
+            pass_on(error)
+            self._send_error(error)
 
     def _step(self) -> None:
         """Send what is new. An error is shown in the widget; it never fails the user's cell."""
@@ -328,18 +329,14 @@ def split_patch(patch: PagePatch, size: int) -> Iterator[str]:
     first = {key: value for key, value in patch.items() if key not in ("rows", "texts", *ADVICE, *STATE)}
     advice = [{key: value} for key, value in patch.items() if key in ADVICE]
     last = {key: value for key, value in patch.items() if key in STATE}
-    rows, texts = _slice_rows(patch.get("rows", {}), size), _slice_texts(patch.get("texts", {}), size)
-    slices = [first, *rows, *texts, *advice, last]
+    slices: list[dict[str, Any]] = [first]
+    for table, rows in patch.get("rows", {}).items():
+        count = 1 + len(dumps(rows)) // size
+        step = -(-len(rows) // count)
+        slices += [{"rows": {table: rows[begin : begin + step]}} for begin in range(0, len(rows), step)]
+    slices += [*_slice_texts(patch.get("texts", {}), size), *advice, last]
     for number, piece in enumerate(slices):
         yield dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
-
-
-def _slice_rows(rows: dict[str, list[PageRow]], size: int) -> Iterator[dict[str, Any]]:
-    for table, all_rows in rows.items():
-        count = 1 + len(dumps(all_rows)) // size
-        step = -(-len(all_rows) // count)
-        for begin in range(0, len(all_rows), step):
-            yield {"rows": {table: all_rows[begin : begin + step]}}
 
 
 def _slice_texts(texts: dict[str, StoredText], size: int) -> Iterator[dict[str, Any]]:
@@ -367,10 +364,3 @@ def _end_threads() -> None:
     _is_exiting.set()
     for pump in list(_started):
         pump.stop_at_exit()
-
-
-def _flush_kernel() -> None:
-    """Wait until a kernel has sent all messages so far: its standard output is in line behind them."""
-    if sys.stdout is not None:
-        with ignore(OSError, ValueError):
-            sys.stdout.flush()

@@ -199,7 +199,7 @@ def _redact_paths(text: str, is_torchs: bool) -> str | None:
         return None
     match expression.node:
         # torch's symbols are named in front of their source: `s0 = L['x'].size()[0], s1 = L['n']`.
-        case ast.Call(ast.Name("_"), args, named) if all(_is_symbol(part.arg) and is_torchs for part in named):
+        case ast.Call(ast.Name("_"), args, named) if all(is_torchs and _SYMBOL.fullmatch(p.arg or "") for p in named):
             found = [("", part) for part in args] + [(f"{part.arg} = ", part.value) for part in named]
         case _:
             return None
@@ -227,10 +227,6 @@ def _redact_path(path: Path, is_torchs: bool) -> Path | None:
     return None if path.scope == "function" else Path(root, path.scope, tuple(steps))
 
 
-def _is_symbol(name: str | None) -> bool:
-    return _SYMBOL.fullmatch(name or "") is not None
-
-
 def _is_index(key: object) -> bool:
     """True for a key or an argument that is no data of the user's: a small integer, None, True or False."""
     return key is None or (isinstance(key, int) and abs(key) < 10**_MAX_DIGITS)
@@ -248,6 +244,11 @@ def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
     The plan itself is made of all data, because without values recompiles of one cause cannot be joined. What is shown
     is built here from the parts that may be shown; a new part of a plan stays out until it is added.
     """
+    tried: dict[str, Any] | None = None
+    if plan.tried is not None:
+        # The numbers of a trial, without the code that was tried and the program's own messages.
+        outcome = read_plain(Outcome, plan.tried)
+        tried = dataclasses.replace(outcome, backend=keep_names(outcome.backend), note=None, code="").to_dict()
     return Plan(
         steps=tuple(_redact_step(step, redactor) for step in plan.steps),
         recompiles=plan.recompiles,
@@ -259,7 +260,7 @@ def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
             UnresolvedCause(f"A cause of {format_amount(len(cause.evidence), 'recompile')}", "", "", cause.evidence)
             for cause in plan.unresolved
         ),
-        tried=_redact_outcome(plan),
+        tried=tried,
         costs=find_compile_costs(data),
         notes=(NOTE, *(note for note in plan.notes if note == NOT_ALWAYS)) if plan.recompiles else (),
         is_collected=plan.is_collected,
@@ -295,11 +296,3 @@ def _redact_settings(settings: Settings) -> Settings:
     return {
         key: redact_torch_source(value) or "..." if isinstance(value, str) else value for key, value in settings.items()
     }
-
-
-def _redact_outcome(plan: Plan) -> dict[str, Any] | None:
-    """The numbers of a trial, without the code that was tried and the program's own messages."""
-    if plan.tried is None:
-        return None
-    outcome = read_plain(Outcome, plan.tried)
-    return dataclasses.replace(outcome, backend=keep_names(outcome.backend), note=None, code="").to_dict()

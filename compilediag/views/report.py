@@ -161,20 +161,18 @@ def pack_tables(
     counts = Counter(chain.from_iterable(texts))
     strings = [text for text, count in counts.items() if text is not None and count > 1 and len(text) >= MIN_CHARS]
     numbers: dict[Any, int] = {text: number for number, text in enumerate(strings)}
-
-    def pack_column(column: list[Cell], is_time: bool) -> PackedColumn:
-        if _is_text(column):
-            return {"texts": [numbers.get(cell, cell) for cell in column]}
-        if is_time and all(isinstance(cell, float) for cell in column):
-            return {"times": _subtract([round(cast(float, cell) * 1000) for cell in column])}
-        if all(type(cell) is int for cell in column):
-            return {"numbers": _subtract(cast(list[int], column))}
-        return {"cells": column}
-
-    packed = {}
+    packed: dict[str, list[PackedColumn]] = {table: [] for table in cells}
     for table, listed in cells.items():
         times = {at for at, column in enumerate(columns.get(table, ())) if column["type"] == "time"}
-        packed[table] = [pack_column(column, at in times) for at, column in enumerate(listed)]
+        for at, column in enumerate(listed):
+            if _is_text(column):
+                packed[table].append({"texts": [numbers.get(cell, cell) for cell in column]})
+            elif at in times and all(isinstance(cell, float) for cell in column):
+                packed[table].append({"times": _subtract([round(cell * 1000) for cell in column])})
+            elif all(type(cell) is int for cell in column):
+                packed[table].append({"numbers": _subtract(column)})
+            else:
+                packed[table].append({"cells": column})
     return packed, strings
 
 
@@ -283,7 +281,6 @@ def write_comparison(
 
 
 def _pack_timeline(data: SessionData) -> dict[str, Any]:
-    """What the timeline of a session is made from."""
     whole = ViewModel(data, text_budget=0).snapshot()
     rows = {table: whole["rows"].get(table, []) for table in TIMELINE}
     parts: dict[str, Any] = {
@@ -307,11 +304,11 @@ def _use_arrows(text: str) -> str:
 
 
 def _make_panel(kind: str, changes: Sequence[Change]) -> PagePanel:
-    more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in changes]
-    rows = [
-        [VERDICTS[c.worse], c.change, _use_arrows(c.title), c.before, c.after, s]
-        for c, s in zip(changes, more, strict=True)
-    ]
+    rows: list[list[Cell]] = []
+    for change in changes:
+        more = None if change.seconds_more is None else round(change.seconds_more, 3)
+        title = _use_arrows(change.title)
+        rows.append([VERDICTS[change.worse], change.change, title, change.before, change.after, more])
     return {
         "name": f"panel:{kind}",
         "label": KINDS[kind],

@@ -155,7 +155,6 @@ def _read_int(text: str, most: int) -> int:
 
 
 def _read_constant(text: str) -> str:
-    """A constant as code."""
     expression = parse_expression(text, False) if len(text) <= _MAX_TEXT else None
     try:
         value = read_constant(expression.node) if expression is not None else ...

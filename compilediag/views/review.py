@@ -42,18 +42,14 @@ def find_repository() -> Path:
 
 def find_review_place(finding: Finding, root: Path) -> ReviewPlace | None:
     """The first of the finding's lines whose file is in the repository at `root`; None if all are somewhere else."""
-    found = ((_find_in_repository(file, root), line) for file, line in finding.lines)
-    return next(((file, line) for file, line in found if file is not None), None)
-
-
-def _find_in_repository(file: str, root: Path) -> str | None:
-    """The path relative to the root; None for what is elsewhere, such as an installed package or a notebook's cell."""
-    if file.startswith("<") or "\0" in file:
-        return None
-    path = os.path.relpath(os.path.realpath(root / file), os.path.realpath(root))
-    inside = PurePath(path)
-    is_installed = {"site-packages", "dist-packages"} & {*inside.parts}
-    return None if is_installed or inside.parts[:1] == ("..",) or inside.is_absolute() else inside.as_posix()
+    for file, line in finding.lines:
+        if file.startswith("<") or "\0" in file:
+            continue  # A notebook's cell, for example.
+        inside = PurePath(os.path.relpath(os.path.realpath(root / file), os.path.realpath(root)))
+        is_installed = {"site-packages", "dist-packages"} & {*inside.parts}
+        if not is_installed and inside.parts[:1] != ("..",) and not inside.is_absolute():
+            return inside.as_posix(), line
+    return None
 
 
 # GitHub
@@ -110,42 +106,38 @@ def make_sarif(data: Rows, root: Path) -> str:
     """The findings of a session as SARIF: one result per finding, at the line of the user."""
     findings = diagnose(data)
     rules = list(dict.fromkeys(finding.rule for finding in findings))
-    driver = {"name": "compilediag", "version": __version__, "rules": [_describe_rule(rule) for rule in rules]}
+    described: list[dict[str, Any]] = []
+    for name in rules:
+        rule, page = find_rule(name), find_torch_page(name)
+        entry: dict[str, Any] = {"id": name, "shortDescription": {"text": name.replace("_", " ")}}
+        if rule is not None and rule.why and "{" not in rule.why:
+            entry["fullDescription"] = {"text": rule.why}
+        if page is not None:
+            entry["helpUri"] = page.url
+        described.append(entry)
     run = {
-        "tool": {"driver": driver},
+        "tool": {"driver": {"name": "compilediag", "version": __version__, "rules": described}},
         "columnKind": "unicodeCodePoints",
         "results": [_make_result(finding, rules, root) for finding in findings],
     }
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 
 
-def _describe_rule(name: str) -> dict[str, Any]:
-    rule, page = find_rule(name), find_torch_page(name)
-    why = rule.why if rule is not None and rule.why and "{" not in rule.why else None
-    texts = {
-        "shortDescription": {"text": name.replace("_", " ")},
-        **({"fullDescription": {"text": why}} if why else {}),
-    }
-    return {"id": name, **texts, **({"helpUri": page.url} if page is not None else {})}
-
-
 def _make_result(finding: Finding, rules: Sequence[str], root: Path) -> dict[str, Any]:
-    place = find_review_place(finding, root)
+    locations = []
+    if (place := find_review_place(finding, root)) is not None:
+        # A path that is relative to the root of the repository, which GitHub asks for.
+        file, line = place
+        artifact = {"uri": quote(file, errors="replace"), "uriBaseId": "%SRCROOT%"}
+        region = {"region": {"startLine": line}} if line and line > 0 else {}
+        locations.append({"physicalLocation": {"artifactLocation": artifact, **region}})
     return {
         "ruleId": finding.rule,
         "ruleIndex": rules.index(finding.rule),
         "level": _LEVELS[finding.severity],
         "message": {"text": escape_lines(f"{finding.title}\n{finding.suggestion}")},
-        "locations": [_make_location(place)] if place is not None else [],
+        "locations": locations,
         "partialFingerprints": {"compilediag/v1": finding.fingerprint},
         "occurrenceCount": max(1, finding.count),
         "properties": {"secondsRecoverable": round(finding.seconds_recoverable, 6)},
     }
-
-
-def _make_location(place: ReviewPlace) -> dict[str, Any]:
-    # A path that is relative to the root of the repository, which GitHub asks for.
-    file, line = place
-    artifact = {"uri": quote(file, errors="replace"), "uriBaseId": "%SRCROOT%"}
-    region = {"region": {"startLine": line}} if line and line > 0 else {}
-    return {"physicalLocation": {"artifactLocation": artifact, **region}}

@@ -106,7 +106,7 @@ def format_results(results: SessionResults, encoding: str | None = None, steps: 
     return escape_unprintable(f"{to_text(describe_summary(results, steps))}\n", encoding)
 
 
-def describe_summary(results: SessionResults, steps: NextSteps = IN_PYTHON) -> Section:
+def describe_summary(results: SessionResults, steps: NextSteps) -> Section:
     """The plan, if something recompiled, the totals, the findings with what to do, and what was not collected."""
     plan, findings = results.plan, results.findings
     rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
@@ -297,11 +297,10 @@ def describe_saving(plan: Plan) -> str:
 
 def format_status(sources: Sequence[dict[str, Any]]) -> str:
     """One line per row of `Session.status()`; a source that is not active has no number of events."""
-    return to_text(Table(("source", "status", "events", "why"), [*map(_list_cells, sources)], right=(2,)), width=None)
-
-
-def _list_cells(source: dict[str, Any]) -> tuple[str, str, str, str]:
-    events, is_active = source["events"], source["status"] == "active"
-    shown = format_count(events) if events is not None and (is_active or events) else ""
-    name, status = (format_line(source[part] or "", 60) for part in ("name", "status"))
-    return name, status, shown, format_line(source["reason"] or "", 200)
+    rows = []
+    for source in sources:
+        events, is_active = source["events"], source["status"] == "active"
+        shown = format_count(events) if events is not None and (is_active or events) else ""
+        name, status = (format_line(source[part] or "", 60) for part in ("name", "status"))
+        rows.append((name, status, shown, format_line(source["reason"] or "", 200)))
+    return to_text(Table(("source", "status", "events", "why"), rows, right=(2,)), width=None)

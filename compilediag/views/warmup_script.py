@@ -77,6 +77,14 @@ _CALLS = (
     "Only the compiled functions are known of the program (it ran in a notebook or at a prompt): fill in `run`, where\n"
     "a call is marked with TODO."
 )
+_VARIANTS = """\
+#: What has to be compiled: versions of each function, with a backward, and stored in torch's caches.
+VARIANTS = ["""
+_MAIN = """
+if __name__ == "__main__":
+    # The path is absolute before the program changes the folder.
+    save_artifacts({arguments})
+"""
 
 
 def write_warmup(data: SessionData, path: str | os.PathLike[str], distributed: bool = False) -> Path:
@@ -91,7 +99,7 @@ def write_warmup(data: SessionData, path: str | os.PathLike[str], distributed: b
     return target
 
 
-def format_warmup(data: SessionData, variants: list[Variants], script: str, distributed: bool = False) -> str:
+def format_warmup(data: SessionData, variants: list[Variants], script: str, distributed: bool) -> str:
     """The text of the script, to be saved under the name `script`."""
     program = read_program(data.meta)
     artifacts = f"{os.path.splitext(script)[0]}{'.{rank}' if distributed else ''}.artifacts"
@@ -110,7 +118,13 @@ def format_warmup(data: SessionData, variants: list[Variants], script: str, dist
         script=script,
     )
     body = [_RUN] if program else _format_calls(variants, list_inputs(data))
-    return "\n".join([header, *body, "", *_format_variants(variants), "", *_format_main(artifacts, distributed), ""])
+    lines = [header, *body, "", _VARIANTS]
+    for found in variants:
+        place = f"{found.function!r}, {found.file!r}, {found.line}"
+        counts = f"count={found.count}, backwards={found.backwards}, stored={found.stored}"
+        lines.append(f"    Variants({place}, {counts}),")
+    more = ", distributed=True" if distributed else ""
+    return "\n".join([*lines, "]", "", _MAIN.format(arguments=f"run, VARIANTS, {artifacts!r}{more}")])
 
 
 def _escape(text: str) -> str:
@@ -129,24 +143,3 @@ def _format_calls(variants: Iterable[Variants], inputs: dict[tuple[str, str, int
         if found.backwards:
             lines.append("    # and call backward() on the result, so that the backward is compiled too.")
     return [*lines, f'    raise NotImplementedError("fill in the calls that are marked with {TODO.strip("# :")}")', ""]
-
-
-def _format_variants(variants: Iterable[Variants]) -> list[str]:
-    """The list of variants as code."""
-    lines = ["#: What has to be compiled: versions of each function, with a backward, and stored in torch's caches."]
-    lines.append("VARIANTS = [")
-    for found in variants:
-        place = f"{found.function!r}, {found.file!r}, {found.line}"
-        counts = f"count={found.count}, backwards={found.backwards}, stored={found.stored}"
-        lines.append(f"    Variants({place}, {counts}),")
-    return [*lines, "]"]
-
-
-def _format_main(artifacts: str, distributed: bool) -> list[str]:
-    more = ", distributed=True" if distributed else ""
-    return [
-        "",
-        'if __name__ == "__main__":',
-        "    # The path is absolute before the program changes the folder.",
-        f"    save_artifacts(run, VARIANTS, {artifacts!r}{more})",
-    ]

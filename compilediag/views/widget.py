@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -113,27 +114,6 @@ def make_dashboard_texts(data: SessionData) -> WidgetTexts:
     return WidgetTexts(make_text, make_last)
 
 
-def make_plan_texts(data: SessionData) -> WidgetTexts:
-    """The texts of the plan's card."""
-
-    def make_last() -> tuple[str, Block]:
-        with data.settled():
-            plan = make_plan(data)
-        return str(plan), shorten(describe_plan(plan, with_code=True), MAX_ITEMS, MAX_CHARS)
-
-    return WidgetTexts(lambda: str(make_plan(data)), make_last)
-
-
-def make_plain_texts(make_text: Callable[[], str]) -> WidgetTexts:
-    """The same text in every place."""
-
-    def make_last() -> tuple[str, Block]:
-        text = make_text()
-        return text, CodeBlock(text)
-
-    return WidgetTexts(make_text, make_last)
-
-
 # The document
 
 
@@ -211,17 +191,12 @@ def format_timeline(compiles: Sequence[Compile], limit: int) -> str:
     rows = "".join(_format_lane(own, begin_ns, span_s) for function, own in lanes.items() if function in shown)
     rest = len(lanes) - len(shown)
     more = f"<p>{format_amount(rest, 'function')} with less compile time not shown.</p>" if rest else ""
-    head = "".join(
-        f"<th{_LEFT}>{text}</th>"
-        for text in ("Function", f"Compiles over {format_seconds(span_s)}: {_format_legend(compiles)}", "Compile time")
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
-
-
-def _format_legend(compiles: Iterable[Compile]) -> str:
     words = {"first": "first compile", "recompile": "recompile (lower)", "failed": "failed"}
-    kinds = {_get_kind(row) for row in compiles}
-    return ", ".join(f"{_format_image(_draw(kind, [(0, 9)]), 9, '')} {words[kind]}" for kind in words if kind in kinds)
+    kinds = set(map(_get_kind, compiles))
+    legend = ", ".join(f"{_format_image(_draw(k, [(0, 9)]), 9, '')} {words[k]}" for k in words if k in kinds)
+    titles = ("Function", f"Compiles over {format_seconds(span_s)}: {legend}", "Compile time")
+    head = "".join(f"<th{_LEFT}>{title}</th>" for title in titles)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
 def _get_kind(row: Compile) -> str:
@@ -232,23 +207,20 @@ def _get_kind(row: Compile) -> str:
 
 def _format_lane(compiles: Sequence[Compile], begin_ns: int, span_s: float) -> str:
     """The row of a function."""
-    bars = group_by(compiles, _get_kind)
-    merged = {kind: _merge(_place_bar(row, begin_ns, span_s) for row in own) for kind, own in bars.items()}
-    drawn = "".join(_draw(kind, merged[kind]) for kind in COLORS if kind in merged)
+    #: Kind -> first and last px of each compile, which is at least 2 px wide.
+    bars: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    scale = (WIDTH - 2) / span_s if span_s > 0 else 0
+    for row in compiles:
+        start_s = (row.time_ns - begin_ns) / 1e9
+        begin = int(start_s * scale)
+        bars[_get_kind(row)].append((begin, max(begin + 2, int((start_s + (row.duration_s or 0)) * scale))))
+    drawn = "".join(_draw(kind, _merge(bars[kind])) for kind in COLORS if kind in bars)
     shapes = f"<path d='M0 {HEIGHT - 1}h{WIDTH}v1H0z' fill='#888'/>{drawn}"
     image = _format_image(shapes, WIDTH, _describe_lane(compiles, begin_ns))
     first, seconds = compiles[0], sum_seconds(row.duration_s for row in compiles)
     name = format_line(format_function(first.function, first.file, first.line), MAX_FUNCTION)
     amount = f"{format_seconds(seconds)} in {format_amount(len(compiles), 'compile')}"
     return f"<tr><td{_LEFT}>{escape(name)}</td><td{_LEFT}>{image}</td><td{_LEFT}>{amount}</td></tr>"
-
-
-def _place_bar(row: Compile, begin_ns: int, span_s: float) -> tuple[int, int]:
-    """First and last px of a compile; it is at least 2 px wide."""
-    start_s = (row.time_ns - begin_ns) / 1e9
-    scale = (WIDTH - 2) / span_s if span_s > 0 else 0
-    first = int(start_s * scale)
-    return first, max(first + 2, int((start_s + (row.duration_s or 0)) * scale))
 
 
 def _merge(bars: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -320,19 +292,15 @@ def _answer(message: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> d
 def _write(data: SessionData, format: str) -> Path:
     if format not in ENDINGS:
         raise CompilediagError(f"unknown format {format!r}: use one of {', '.join(ENDINGS)}")
-    path = _choose_path(str(data.meta.get("title") or "session"), format)
-    if format == "cdiag":
-        return data.write_copy(path)
-    return write_report(data, path) if format == "html" else export_session(data, path, format)
-
-
-def _choose_path(title: str, format: str) -> Path:
-    """A name that is free: `train-20261122-143000.html`, `train-20261122-143000-csv`."""
-    stem = re.sub(r"\W+", "-", Path(title).stem).strip("-")[:60] or "session"
+    stem = re.sub(r"\W+", "-", Path(str(data.meta.get("title") or "session")).stem).strip("-")[:60] or "session"
+    # `train-20261122-143000.html`, `train-20261122-143000-csv`: a name that is free.
     name = f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}" + ("" if ENDINGS[format] else f"-{format}")
     folder = make_absolute(".")
     candidates = (folder / f"{name}{f'-{n}' if n else ''}{ENDINGS[format]}" for n in range(1000))
-    return next(path for path in candidates if not path.exists())
+    path = next(path for path in candidates if not path.exists())
+    if format == "cdiag":
+        return data.write_copy(path)
+    return write_report(data, path) if format == "html" else export_session(data, path, format)
 
 
 #: What else a page can ask for: the type of its message -> what answers it. The magics add to it, because a view runs
@@ -341,9 +309,6 @@ ANSWERS: dict[str, Callable[[DashboardWidget, Mapping[str, Any]], dict[str, Any]
 
 
 # The live widget
-
-#: Hosts show this type before any other, and an error if the widget is gone.
-_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def is_kernel() -> bool:
@@ -367,8 +332,11 @@ class NotebookOutput:
 
         The widget leaves the saved output, because a host would show its own error for it once the kernel is gone.
         The living page finds the record in the host's document and takes its place there (`static/record-pages.js`).
+        In two hosts it cannot: Colab shows outputs in frames that only a widget view fills. VS Code loads widgets when
+        it sees a view, and shows the other types by itself if the widget is gone.
         """
-        self._display({**(self._view if _needs_view() else {}), **record})
+        is_vs_code = "__vsc_ipynb_file__" in getattr(find_shell(), "user_ns", {})
+        self._display({**(self._view if is_vs_code or "google.colab" in sys.modules else {}), **record})
 
     def _display(self, bundle: dict[str, Any]) -> None:
         from IPython.display import display
@@ -379,16 +347,6 @@ class NotebookOutput:
             self._handle = display(bundle, raw=True, display_id=True)
         else:
             self._handle.update(bundle, raw=True)
-
-
-def _needs_view() -> bool:
-    """True for hosts where the page cannot take the record's place.
-
-    Colab shows outputs in frames that only a widget view fills. VS Code loads widgets when it sees a view, and shows
-    the other types by itself if the widget is gone.
-    """
-    names = getattr(find_shell(), "user_ns", {})
-    return "google.colab" in sys.modules or "__vsc_ipynb_file__" in names
 
 
 #: Bytes of base64 for the texts of artifacts in the state that a notebook stores; the longest are cut.
@@ -441,7 +399,9 @@ class DashboardWidget(anywidget.AnyWidget):
 
     def _ipython_display_(self) -> None:
         """Show the widget. In a notebook its record takes its place when the watch ends, or at once if it has ended."""
-        output = NotebookOutput(self._make_view())
+        bundle = super()._repr_mimebundle_()  # Empty where there is no comm.
+        view: dict[str, Any] = dict(bundle[0]) if bundle else {}
+        output = NotebookOutput({name: value for name, value in view.items() if name.startswith("application/")})
         if is_kernel():
             self._outputs.append(output)
         if self.model.data.state != "watching":
@@ -450,12 +410,6 @@ class DashboardWidget(anywidget.AnyWidget):
             output.show(PLACEHOLDER)
         else:
             output.show({"text/plain": repr(self)})
-
-    def _make_view(self) -> dict[str, Any]:
-        """The MIME bundle of the widget itself, without a text. Empty where there is no comm."""
-        bundle = super()._repr_mimebundle_()
-        data: dict[str, Any] = dict(bundle[0]) if bundle else {}
-        return {name: value for name, value in data.items() if name.startswith("application/")}
 
     def _finish(self) -> None:
         """At the end of the watch: replace what notebooks show, and send the final state to those that store it.
@@ -512,11 +466,23 @@ def make_dashboard(data: SessionData) -> DashboardWidget:
 
 def make_plan_card(data: SessionData) -> DashboardWidget:
     """The widget that shows the plan alone."""
-    return DashboardWidget(ViewModel(data), make_plan_texts(data), page="plan")
+
+    def make_last() -> tuple[str, Block]:
+        with data.settled():
+            plan = make_plan(data)
+        return str(plan), shorten(describe_plan(plan, with_code=True), MAX_ITEMS, MAX_CHARS)
+
+    texts = WidgetTexts(lambda: str(make_plan(data)), make_last)
+    return DashboardWidget(ViewModel(data), texts, page="plan")
 
 
 def make_explorer(data: SessionData, finding: Finding | None = None) -> DashboardWidget:
     """The widget, opened at the guard behind `finding` if one is given."""
+
+    def make_last() -> tuple[str, Block]:
+        text = format_explorer(data)
+        return text, CodeBlock(text)
+
     events = [] if finding is None else list(finding.evidence)
-    texts = make_plain_texts(lambda: format_explorer(data))
+    texts = WidgetTexts(lambda: format_explorer(data), make_last)
     return DashboardWidget(ViewModel(data), texts, page="explorer", events=events)
