@@ -1,14 +1,11 @@
-"""What a subcommand is, and its parser: its docstring is its help."""
+"""What a subcommand is, and what the parsers of several have: its docstring is its help."""
 
 from __future__ import annotations
 
 import abc
 import argparse
-import inspect
 import re
 import textwrap
-
-from compilediag.system.arguments import SuggestingParser
 
 #: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
 _IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
@@ -30,20 +27,6 @@ class Command(abc.ABC):
     @abc.abstractmethod
     def run(self, args: argparse.Namespace) -> int:
         """Run the command; return its exit code. CompilediagError for what the user has to change."""
-
-
-def add_command(parsers: argparse._SubParsersAction[SuggestingParser], command: Command) -> None:
-    """Add the parser of a command to those of the command line; it stores the command as `command`."""
-    text = inspect.getdoc(command) or ""
-    parser = parsers.add_parser(
-        command.name,
-        help=text.partition("\n")[0].rstrip("."),
-        description=text,
-        formatter_class=CommandHelpFormatter,
-        allow_abbrev=False,
-    )
-    command.add_arguments(parser)
-    parser.set_defaults(command=command)
 
 
 def add_program_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,8 +23,6 @@ CLOSED_PIPE = 141
 NOT_WRITTEN = 2
 #: Errors of a disk: it is full, it fails, or the file is too large.
 _OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
-
-
 #: Characters of a JSON document if no --budget is given: a coding assistant reads so many at once.
 BUDGET = 8_000
 FINDINGS = "findings/1"
@@ -114,19 +112,15 @@ def open_closed_streams() -> None:
     Otherwise the next file that is opened, such as a session, gets the number of the standard output.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None and not _is_open(number):
-            # The lowest free number is this one: those below it are open. Child processes inherit it.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-            mode = "w" if number else "r"
-            setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
+        if getattr(sys, name) is not None:
+            continue
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue  # It is open.
+        # The lowest free number is this one: those below it are open. Child processes inherit it.
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        mode = "w" if number else "r"
+        setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
 
 
 def _flush() -> None:

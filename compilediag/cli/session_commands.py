@@ -28,10 +28,8 @@ from .fix_command import FixCommand
 from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
 
 if TYPE_CHECKING:
-    from compilediag.diagnosis.gate import Broken
+    from compilediag.diagnosis.gate import Baseline, Broken
     from compilediag.session import Session
-
-    from ..diagnosis.gate import Baseline
 
 #: What `load_any` opens.
 ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
@@ -457,14 +455,12 @@ class CheckCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.comparison import read_baseline, read_earlier_baseline, write_baseline
-        from compilediag.diagnosis.gate import Limits, check, explain_no_warmup, find_fixed, format_fixed
+        from compilediag.diagnosis.gate import Limits, accept, check, explain_no_warmup, find_fixed, format_fixed
         from compilediag.logs.inputs import InputKind, check_input
         from compilediag.session import ingest, load_any
         from compilediag.views.findings_document import describe_session_values
         from compilediag.views.json_documents import CheckDocument, list_broken_limits
         from compilediag.views.totals import compute_totals, describe_totals
-
-        from ..diagnosis.gate import accept
 
         found = check_input(args.path, InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)
         is_script = found.kind is InputKind.SCRIPT

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
     from compilediag.diagnosis.plan.plan import Outcome
     from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
-    from compilediag.trials.script_trial import ScriptTrial
+    from compilediag.trials.script_trial import InterpreterTrial, ScriptTrial
     from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
-
-    from ..trials.script_trial import InterpreterTrial
 
 PROCESS = ("-m", "compilediag.cli.try_process")
 
@@ -83,7 +81,12 @@ class TryCommand(Command):
             raise CompilediagError("--python compares two interpreters without a plan; leave out --plan and --save")
         if len(args.python) > 2:
             raise CompilediagError(f"--python was given {len(args.python)} times; two interpreters can be compared")
-        plan, detail = _load_plan(args)
+        plan, detail = None, args.detail
+        if args.plan:
+            from compilediag.session import load
+
+            session = load(args.plan)
+            plan, detail = session.plan(), "lean" if session.meta.get("detail") == "lean" else "full"
         if plan is not None and not (args.yes or _confirm(args, plan)):
             print("compilediag: nothing was run", file=sys.stderr)
             return 2
@@ -151,16 +154,6 @@ def read_seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return seconds
-
-
-def _load_plan(args: argparse.Namespace) -> tuple[Plan | None, str]:
-    """The plan of the session that was named, and the detail to record with, which has to be that of the session."""
-    if not args.plan:
-        return None, args.detail
-    from compilediag.session import load
-
-    session = load(args.plan)
-    return session.plan(), "lean" if session.meta.get("detail") == "lean" else "full"
 
 
 def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
@@ -240,7 +233,7 @@ SHOWN = 20
 
 def _compare_interpreters(args: argparse.Namespace, folder: Path) -> int:
     """Run the job with both interpreters and print the comparison; 1 if something is worse with the second one."""
-    from ..trials.script_trial import find_interpreter, make_variables, try_interpreters
+    from compilediag.trials.script_trial import find_interpreter, make_variables, try_interpreters
 
     variables = make_variables(folder)
     first, second = (find_interpreter(path, variables) for path in [sys.executable, *args.python][-2:])

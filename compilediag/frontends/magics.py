@@ -142,14 +142,6 @@ def parse_line_arguments(line: str) -> argparse.Namespace:
     return args
 
 
-def parse_cell_arguments(line: str) -> argparse.Namespace:
-    """The arguments of the cell magic. UsageError, in one line, if they are wrong."""
-    args = CELL_PARSER.parse_args(arg_split(line))
-    if args.report is not None:
-        check_report_name(args.report)
-    return args
-
-
 def check_report_name(path: str) -> None:
     """UsageError unless a browser would open a file of this name as HTML."""
     name = unquote(path)
@@ -227,19 +219,14 @@ def complete_arguments(context: CompletionContext) -> SimpleMatcherResult:
     found = _ARGUMENTS.fullmatch(context.text_until_cursor)
     if found is None or (found[1] == "%%" and context.cursor_line > 0):
         return {"completions": [], "suppress": False}
-    before, word = _split_last_word(found[2])
+    before = found[2].split()
+    word = before.pop() if before and not found[2][-1].isspace() else ""
     options = list(_list_candidates(found[1] == "%%", before, word))
     return {
         "completions": [SimpleCompletion(text=option, type="param") for option in options],
         "suppress": bool(options),
         "matched_fragment": word,
     }
-
-
-def _split_last_word(text: str) -> tuple[list[str], str]:
-    """The complete words of a line, and the one that the cursor is in."""
-    words = text.split()
-    return (words, "") if not words or text[-1].isspace() else (words[:-1], words[-1])
 
 
 def _list_candidates(is_cell: bool, before: list[str], word: str) -> Iterator[str]:
@@ -389,7 +376,9 @@ class CompileWatch(Magics):
     def begin_cell(self, line: str) -> None:
         """Start the watch of a cell; `line` has the arguments. The transformed cell calls this first."""
         show_magic_in_tracebacks(sys._getframe(1).f_code.co_filename, f"%%compilewatch {line}".rstrip())
-        args = parse_cell_arguments(line)
+        args = CELL_PARSER.parse_args(arg_split(line))
+        if args.report is not None:
+            check_report_name(args.report)
         with _raise_usage_errors():
             if args.report:
                 args.report = _expand_path(args.report)
@@ -417,7 +406,11 @@ class CompileWatch(Magics):
             self._last = watched, cell.session
             self._watched[cell.session.data.path] = watched
         if not cell.args.quiet:
-            print(_summarize_cell(cell))
+            # The summary line is about what the cell itself compiled.
+            before: dict[str, Any] = {**cell.totals}
+            after: dict[str, Any] = {**compute_totals(cell.session.data)}
+            own = {name: after[name] - before[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
+            print(format_headline(own, find_gaps(cell.session.data)))
         if cell.args.report:
             with self._fail_cell_on_error(result):
                 written = cell.session.report(cell.args.report)
@@ -522,14 +515,6 @@ def _describe_stop(session: Session | None) -> str:
         return "compilediag: no watch is running"
     totals = compute_totals(session.data)
     return f"compilediag: watch stopped\n{format_headline(totals, find_gaps(session.data))}"
-
-
-def _summarize_cell(cell: _WatchedCell) -> str:
-    """The summary line of what the cell itself compiled."""
-    before: dict[str, Any] = {**cell.totals}
-    after: dict[str, Any] = {**compute_totals(cell.session.data)}
-    own = {name: after[name] - before[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
-    return format_headline(own, find_gaps(cell.session.data))
 
 
 def _check_recompiles(cell: _WatchedCell) -> None:

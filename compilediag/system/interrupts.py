@@ -47,20 +47,17 @@ def find_interrupt(error: BaseException) -> BaseException | None:
     """
     if not isinstance(error, Exception) or isinstance(error, CompiledAfterWarmup):
         return error
-    try:
-        return _find_interrupt(error)
-    except (MemoryError, RecursionError):
-        return None  # There is no room to look for one.
-
-
-def _find_interrupt(error: Exception) -> BaseException | None:
     found: BaseException | None = error
-    for _ in range(_MOST_CHAINED):
-        if found is None or found.__traceback__ is None or (found is not error and _is_running(found.__traceback__)):
-            return None  # What was raised before our code was called is the program's own matter.
-        if not isinstance(found, Exception) or _is_from_outside(found):
-            return found
-        found = found.__cause__ or found.__context__
+    try:
+        for _ in range(_MOST_CHAINED):
+            trace = found.__traceback__ if found is not None else None
+            if found is None or trace is None or (found is not error and _is_running(trace)):
+                return None  # What was raised before our code was called is the program's own matter.
+            if not isinstance(found, Exception) or _is_from_outside(found):
+                return found
+            found = found.__cause__ or found.__context__
+    except (MemoryError, RecursionError):
+        pass  # There is no room to look for one.
     return None
 
 
@@ -75,7 +72,7 @@ def ignore(*kinds: type[Exception]) -> Iterator[None]:
 
 def _is_running(trace: TracebackType) -> bool:
     """True if the frame that caught an exception has not returned yet."""
-    frame: FrameType | None = sys._getframe(3)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame is not trace.tb_frame:
         frame = frame.f_back
     return frame is not None
@@ -136,15 +133,12 @@ def _is_raised_by_none(error: Exception, last: TracebackType) -> bool:
     if _is_at_check(last):
         return True
     is_programs = type(error).__module__.partition(".")[0] not in _LIBRARIES
-    return (is_programs or isinstance(error, TimeoutError)) and not error.args and _is_at_call(last)
+    is_at_call = _read_operation(last) in ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
+    return (is_programs or isinstance(error, TimeoutError)) and not error.args and is_at_call
 
 
 def _is_at_check(trace: TracebackType) -> bool:
     return _read_operation(trace).startswith(_CHECKS)
-
-
-def _is_at_call(trace: TracebackType) -> bool:
-    return _read_operation(trace) in ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
 
 
 def _read_operation(trace: TracebackType) -> str:
