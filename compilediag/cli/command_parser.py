@@ -6,6 +6,10 @@ import abc
 import argparse
 import re
 import textwrap
+from collections.abc import Callable
+from typing import TypeVar
+
+N = TypeVar("N", int, float)
 
 #: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
 _IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
@@ -34,6 +38,21 @@ def add_program_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT", help="the script to run")
     parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+
+
+def make_number_type(convert: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
+    """The type of an argument that is a number for which `fits` is true. The error says that it is not `what`."""
+
+    def read(text: str) -> N:
+        try:
+            number = convert(text)
+        except ValueError:
+            number = None
+        if number is None or not fits(number):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return number
+
+    return read
 
 
 def drop_dashes(args: list[str]) -> list[str]:

@@ -17,6 +17,8 @@ from typing import TextIO
 from compilediag.document import escape_unprintable
 from compilediag.json_document import JsonDocument
 
+from .command_parser import make_number_type
+
 #: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
 CLOSED_PIPE = 141
 #: The exit code if the output can't be written for another reason.
@@ -40,7 +42,7 @@ def add_json_argument(
     parser.add_argument(
         "--budget",
         metavar="CHARS",
-        type=_read_budget,
+        type=make_number_type(int, lambda number: 0 <= number < 10**9, "a number of characters"),
         help=f"most characters of the JSON: the least important items are left out, and counted{usual}",
     )
 
@@ -65,12 +67,6 @@ def claim_output() -> TextIO:
 def get_budget(args: argparse.Namespace) -> int | None:
     """The number of characters that was given; without one, text has all findings."""
     return args.budget or (BUDGET if args.json else None)
-
-
-def _read_budget(text: str) -> int:
-    if not text.isdecimal() or not 0 < len(text) <= 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of characters")
-    return int(text)
 
 
 def print_text(text: str, end: str = "\n", file: TextIO | None = None) -> None:

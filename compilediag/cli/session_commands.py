@@ -23,7 +23,7 @@ from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.files import HISTORY, REPRO, SARIF, check_output, make_absolute, write_file
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
-from .command_parser import Command, drop_dashes
+from .command_parser import Command, drop_dashes, make_number_type
 from .fix_command import FixCommand
 from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
 
@@ -430,7 +430,7 @@ class CheckCommand(Command):
         )
         parser.add_argument(
             "--min-cudagraph-coverage",
-            type=_read_share,
+            type=make_number_type(float, lambda share: 0 <= share <= 1, "a share from 0 to 1"),
             metavar="SHARE",
             help="smallest share of a function's calls, from 0 to 1, that a CUDA graph replay has to answer",
         )
@@ -523,16 +523,6 @@ class CheckCommand(Command):
         self._add_limits(parser)
         parser.add_argument("args", metavar="PATH", nargs="*")
         parser.parse_args(args.args, args)
-
-
-def _read_share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
-    return share
 
 
 def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:

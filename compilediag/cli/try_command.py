@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,17 +16,20 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import escape_lines, format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
-from .command_parser import Command, add_program_arguments, drop_dashes
+from .command_parser import Command, add_program_arguments, drop_dashes, make_number_type
 from .output import add_json_argument, print_document, print_text
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
     from compilediag.diagnosis.plan.plan import Outcome
     from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
-    from compilediag.trials.script_trial import InterpreterTrial, ScriptTrial
+    from compilediag.trials.script_trial import ScriptTrial
     from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
 
 PROCESS = ("-m", "compilediag.cli.try_process")
+#: The types of options.
+COUNT = make_number_type(int, lambda number: 1 <= number <= 100, "a number from 1 to 100")
+SECONDS = make_number_type(float, lambda number: 0 < number < math.inf, "a positive number of seconds")
 
 
 class TryCommand(Command):
@@ -59,12 +63,12 @@ class TryCommand(Command):
         parser.add_argument(
             "--runs",
             metavar="N",
-            type=read_count,
+            type=COUNT,
             default=2,
             help="number of runs without the plan, and with it (default: 2)",
         )
         parser.add_argument("--fast", action="store_true", help="use the backend eager and compare only recompiles")
-        parser.add_argument("--timeout", metavar="S", type=read_seconds, help="end each run after S seconds")
+        parser.add_argument("--timeout", metavar="S", type=SECONDS, help="end each run after S seconds")
         parser.add_argument("--save", metavar="PATH", help="save the first run with the outcome to this file (.cdiag)")
         parser.add_argument(
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
@@ -138,22 +142,6 @@ def open_runner(
         raise CompilediagError(f"can't run {args.script}: {error}") from None
     finally:
         progress.end()
-
-
-def read_count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
-    return int(text)
-
-
-def read_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return seconds
 
 
 def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
@@ -234,23 +222,13 @@ SHOWN = 20
 def _compare_interpreters(args: argparse.Namespace, folder: Path) -> int:
     """Run the job with both interpreters and print the comparison; 1 if something is worse with the second one."""
     from compilediag.trials.script_trial import find_interpreter, make_variables, try_interpreters
+    from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
 
     variables = make_variables(folder)
     first, second = (find_interpreter(path, variables) for path in [sys.executable, *args.python][-2:])
     with open_runner(args, PROCESS, folder, 2 * args.runs, variables) as (runner, _):
         trial = try_interpreters(runner, (first, second), _make_job(args, args.detail), args.runs)
-    document = _make_comparison(trial)
-    if args.json:
-        print_document(document, args.budget)
-    else:
-        print_text(_format_comparison(document, args.fast))
-    return 0 if document.is_as_good else 1
-
-
-def _make_comparison(trial: InterpreterTrial) -> InterpretersDocument:
-    """What was measured. Counts are those of the first run of each side, and times those of the fastest."""
-    from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
-
+    # Counts are those of the first run of each side, and times those of the fastest.
     sides = [
         InterpreterRun(
             path=found.path,
@@ -268,8 +246,13 @@ def _make_comparison(trial: InterpreterTrial) -> InterpretersDocument:
         for found, runs, captures in zip(trial.interpreters, trial.runs, trial.captures, strict=True)
     ]
     notes = tuple(filter(None, (trial.output.note, *trial.notes)))
-    is_same = trial.output.is_same
-    return InterpretersDocument(trial.is_as_good, trial.problem, tuple(sides), is_same, tuple(trial.changes), notes)
+    is_same, changes = trial.output.is_same, tuple(trial.changes)
+    document = InterpretersDocument(trial.is_as_good, trial.problem, tuple(sides), is_same, changes, notes)
+    if args.json:
+        print_document(document, args.budget)
+    else:
+        print_text(_format_comparison(document, args.fast))
+    return 0 if document.is_as_good else 1
 
 
 def _format_comparison(document: InterpretersDocument, is_fast: bool) -> str:

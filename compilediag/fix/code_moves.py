@@ -566,8 +566,19 @@ def _compile(
 ) -> list[Part]:
     """What compiles a callee where it is made or defined; nothing if that is not known."""
     if isinstance(callee, ast.Attribute):
-        made, owner = _find_attribute(file, function, compiled, callee.attr), file.parents[function]
-        defined = [(file, node) for node in getattr(owner, "body", ()) if getattr(node, "name", None) == callee.attr]
+        # An attribute of `self`: below what compiles the model, or in `__init__` if the method itself is compiled.
+        body = getattr(file.parents[function], "body", ())
+        methods = [node for node in body if getattr(node, "name", None) == "__init__"]
+        made = [
+            (file, one, f"self.{callee.attr}")
+            for method in methods
+            for one in method.body
+            if callee.attr in _list_assigned(one)
+        ]
+        statement, path = compiled.file.find_statement_of(compiled.node), write_path(compiled.result)
+        if made and compiled.node not in function.decorator_list:
+            made = [(compiled.file, statement, f"{path}.{callee.attr}")] if statement is not None and path else []
+        defined = [(file, node) for node in body if getattr(node, "name", None) == callee.attr]
     else:
         name = ast.unparse(callee)
         made = _find_made(program, file, function, name, _MOST_CALLERS)
@@ -578,17 +589,6 @@ def _compile(
         decorator = f"@torch.compile({options})" if options else "@torch.compile"
         found = [(other, other.insert_before(node, [decorator])) for other, node in defined]
     return [(other.name, splice) for other, splice in found if splice is not None]
-
-
-def _find_attribute(file: ProgramFile, function: Function, compiled: CompileCall, name: str) -> list[Made]:
-    """An attribute of `self`: below what compiles the model, or in `__init__` if the method itself is compiled."""
-    methods = (one for one in getattr(file.parents[function], "body", ()) if getattr(one, "name", None) == "__init__")
-    made = [one for method in methods for one in method.body if name in _list_assigned(one)]
-    if compiled.node in function.decorator_list:
-        return [(file, one, f"self.{name}") for one in made]
-    statement = compiled.file.find_statement_of(compiled.node)
-    path = write_path(compiled.result)
-    return [(compiled.file, statement, f"{path}.{name}")] if made and statement is not None and path else []
 
 
 def _find_made(program: Program, file: ProgramFile, function: Function | None, name: str, levels: int) -> list[Made]:

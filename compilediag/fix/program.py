@@ -153,9 +153,19 @@ class Program:
             splices.setdefault(name, []).append(splice)
         for place, group in group_by(changes, lambda change: change.place).items():
             settings = merge_settings([dict(change.settings) for change in group]).settings
-            if settings:
-                file = self.main if place == MODULE else self.files[place[0]]
-                splices.setdefault(file.name, []).extend(_place_settings(file, place, settings))
+            if not settings:
+                continue
+            file = self.main if place == MODULE else self.files[place[0]]
+            own = splices.setdefault(file.name, [])
+            if place == MODULE:
+                own += file.assign_settings(settings)
+                continue
+            function = file.find_function(place[1])
+            lines = format_settings(settings).splitlines()
+            inserted = file.insert_before(function.body[0], lines) if function is not None else None
+            if inserted is None:
+                raise EditError("the settings have no place")
+            own.append(inserted)
         edited = {}
         cells = self._cells
         for name, found in splices.items():
@@ -191,18 +201,6 @@ class Program:
             for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
                 count += max(b - a, d - c) if tag != "equal" else 0
         return count
-
-
-def _place_settings(file: ProgramFile, place: Place, settings: Settings) -> Iterable[Splice]:
-    """The assignment of settings at a place of a file. EditError if there is none."""
-    if place == MODULE:
-        return file.assign_settings(settings)
-    function = file.find_function(place[1])
-    lines = format_settings(settings).splitlines()
-    inserted = file.insert_before(function.body[0], lines) if function is not None else None
-    if inserted is None:
-        raise EditError("the settings have no place")
-    return [inserted]
 
 
 def _shorten(name: str, folder: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ..diagnosis.plan.plan import SearchOutcome
@@ -33,7 +32,18 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
                 [[Para(Place(left.place), ": " if left.place else "", _describe_left(left))] for left in result.left]
             ),
         ]
-    alternatives = [[text] for text in _list_alternatives(result)] if result.holds else []
+    # Other changes that do as much as the ones that were found, the smallest first.
+    equal = [
+        one
+        for one in result.attempts
+        if result.holds
+        and result.after is not None
+        and one.state.objection is None
+        and one.state.score.result == result.after.score.result
+        and not {*result.changes} & {*one.state.changes}
+    ]
+    equal.sort(key=lambda one: one.state.lines)
+    alternatives = [[f"{one.title} ({format_amount(one.state.lines, 'line')})"] for one in equal[:_MOST_ALTERNATIVES]]
     blocks += ["As good:", Items(alternatives)] if alternatives else []
     rejected = [attempt for attempt in result.attempts if attempt.state.objection]
     if rejected:
@@ -57,22 +67,6 @@ def _describe_left(left: Left) -> str:
     amount = format_amount(left.recompiles, "recompile") if left.recompiles else ""
     facts = ", ".join(filter(None, (amount, left.line)))
     return f"{left.what}{when}{f' ({facts})' if facts else ''}: {reason}"
-
-
-def _list_alternatives(result: FixResult) -> Iterator[str]:
-    """Other changes that do as much as the ones that were found, the smallest first."""
-    after = result.after
-    if after is None or not result.changes:
-        return
-    equal = [
-        one
-        for one in result.attempts
-        if one.state.objection is None
-        and one.state.score.result == after.score.result
-        and not set(result.changes) & set(one.state.changes)
-    ]
-    for one in sorted(equal, key=lambda one: one.state.lines)[:_MOST_ALTERNATIVES]:
-        yield f"{one.title} ({format_amount(one.state.lines, 'line')})"
 
 
 def make_headline(result: FixResult) -> str:

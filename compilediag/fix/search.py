@@ -245,9 +245,11 @@ class Search:
         """Search to the end, or to an interrupt, which ends the search but not its result."""
         try:
             if self._begin_search():
-                best = self._climb(self._unchanged[0])
-                best = self._leave_out(best)
-                self._finish(best)
+                best = self._unchanged[0]
+                # Build on the best state as long as a move makes it better.
+                while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best)):
+                    best = better
+                self._finish(self._leave_out(best))
         except KeyboardInterrupt:
             self.result.is_interrupted = True
         finally:
@@ -397,20 +399,13 @@ class Search:
 
     # The climb
 
-    def _climb(self, best: State) -> State:
-        """Build on the best state as long as a move makes it better."""
-        while not self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
-            is_done = best is not self._unchanged[0] and not best.score.is_open
-            better = None if is_done else self._take_step(best)
-            if better is None:
-                break
-            best = better
-        return best
-
     def _take_step(self, best: State) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
         whole changes.
         """
+        kept = _KEPT_RUNS if best.lines > 1 else 0
+        if self._is_exhausted(kept):
+            return None
         seen = self._observe(best)
         if best is self._unchanged[0]:
             found: list[State] = []
@@ -429,8 +424,8 @@ class Search:
             if is_better(state, best):
                 self._keep(state)
                 return state
-            if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
-                return None
+            if self._is_exhausted(kept):
+                break
         return None
 
     def _propose(

@@ -115,12 +115,15 @@ def collect_cells(shell: InteractiveShell, last: CellCode | None, options: Trial
     cells = list(_list_cells(shell, last))
     if unknown := options.skipped - {cell.number for cell in cells}:
         raise CompilediagError(f"--skip {min(unknown)}: no cell with this number was executed")
-    failures = {cell.number: _read_failure(shell, cell.number) for cell in cells}
-    interrupted = {cell.number for cell in cells if failures[cell.number] == "KeyboardInterrupt"}
+    known = getattr(shell.history_manager, "exceptions", None)
+    # Before IPython 9 it is not known which cells raised something.
+    failures = known if isinstance(known, Mapping) else {cell.number: {} for cell in cells}
+    names = {cell.number: (failures.get(cell.number) or {}).get("ename") for cell in cells}
+    interrupted = {number for number, name in names.items() if name == "KeyboardInterrupt"}
     left_out = {cell.number for cell in cells if cell.number in options.skipped or _SKIP.search(cell.text)}
     return CellProgram(
         tuple(
-            CellJob(cell.number, cell.text, write_python(cell.text), failures[cell.number] is not None)
+            CellJob(cell.number, cell.text, write_python(cell.text), failures.get(cell.number) is not None)
             for cell in cells
             if cell.number not in interrupted | left_out
         ),
@@ -196,15 +199,6 @@ def _list_cells(shell: InteractiveShell, last: CellCode | None) -> Iterator[Cell
     yield from (cell for cell in executed if not cell.is_tried and (last is None or cell.number < last.number))
     if last is not None:
         yield last
-
-
-def _read_failure(shell: InteractiveShell, number: int) -> str | None:
-    """The name of the exception that a cell raised; None if it raised none. Before IPython 9 it is not known."""
-    failures = getattr(shell.history_manager, "exceptions", None)
-    if not isinstance(failures, Mapping):
-        return "unknown"
-    failure = failures.get(number)
-    return None if failure is None else str(failure.get("ename"))
 
 
 def _format_trial(trial: ScriptTrial) -> str:

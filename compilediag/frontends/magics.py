@@ -221,26 +221,22 @@ def complete_arguments(context: CompletionContext) -> SimpleMatcherResult:
         return {"completions": [], "suppress": False}
     before = found[2].split()
     word = before.pop() if before and not found[2][-1].isspace() else ""
-    options = list(_list_candidates(found[1] == "%%", before, word))
+    is_cell, previous = found[1] == "%%", before[-1] if before else ""
+    if previous in ("report", "--report", "save", "--my-code"):
+        options = [*_list_paths(word, SUFFIXES.get(previous.lstrip("-"), (".py",)))]
+    else:
+        parser = TRIAL_PARSER if is_trial(" ".join(before)) else CELL_PARSER if is_cell else LINE_PARSER
+        names = [option for option in parser.list_options() if option not in before or option in _REPEATED]
+        if previous == "--detail":
+            names = [*DETAILS]
+        elif not before and not word.startswith("-"):
+            names = [*TRIALS, *names] if is_cell else [*ACTIONS]
+        options = [name for name in names if name.startswith(word)]
     return {
         "completions": [SimpleCompletion(text=option, type="param") for option in options],
         "suppress": bool(options),
         "matched_fragment": word,
     }
-
-
-def _list_candidates(is_cell: bool, before: list[str], word: str) -> Iterator[str]:
-    parser = TRIAL_PARSER if is_trial(" ".join(before)) else CELL_PARSER if is_cell else LINE_PARSER
-    previous = before[-1] if before else ""
-    if previous == "--detail":
-        names: list[str] = list(DETAILS)
-    elif previous in ("report", "--report", "save") or previous == "--my-code":
-        return (yield from _list_paths(word, SUFFIXES.get(previous.lstrip("-"), (".py",))))
-    else:
-        names = [option for option in parser.list_options() if option not in before or option in _REPEATED]
-        if not before and not word.startswith("-"):
-            names = [*TRIALS, *names] if is_cell else list(ACTIONS)
-    yield from (name for name in names if name.startswith(word))
 
 
 def _list_paths(word: str, suffixes: tuple[str, ...]) -> Iterator[str]:
@@ -305,7 +301,10 @@ class CompileWatch(Magics):
                 # The dashboard is enough: a result that nobody assigns would be printed below it.
                 return None if is_statement(self.shell) else self._session
             if action == "off":
-                print(_describe_stop(stop_all()))
+                stopped = stop_all()
+                print(f"compilediag: {'watch stopped' if stopped is not None else 'no watch is running'}")
+                if stopped is not None:  # A notebook that was reloaded meanwhile has no record of the numbers.
+                    print(format_headline(compute_totals(stopped.data), find_gaps(stopped.data)))
             elif action in SUFFIXES:
                 session = self._find_session()
                 write = session.report if action == "report" else session.save
@@ -507,14 +506,6 @@ def _print_written(action: str, path: Path) -> None:
     """Say which file was written, where, and how large it is."""
     what = "report" if action == "report" else "session"
     print(f"compilediag: wrote the {what} ({format_bytes(path.stat().st_size)}) to {path}")
-
-
-def _describe_stop(session: Session | None) -> str:
-    """What `off` prints: also the numbers, because a notebook that was reloaded meanwhile has no record of them."""
-    if session is None:
-        return "compilediag: no watch is running"
-    totals = compute_totals(session.data)
-    return f"compilediag: watch stopped\n{format_headline(totals, find_gaps(session.data))}"
 
 
 def _check_recompiles(cell: _WatchedCell) -> None:

@@ -96,21 +96,16 @@ def _is_called_by_interpreter(frame: FrameType, caller: TracebackType) -> bool:
     """True for a signal handler or a trace function: it gets the frame that it interrupts as an argument."""
     if frame.f_code.co_filename.startswith(_PACKAGE):
         return False
-    interrupted = caller.tb_frame
-    for one, other in pairwise(_read_arguments(frame)):
-        if (other is interrupted and type(one) is int) or (one is interrupted and type(other) is str):
-            return True
-    # It may have deleted its arguments.
-    return _is_at_check(caller) or frame.f_code in _list_handlers()
-
-
-def _read_arguments(frame: FrameType) -> list[Any]:
-    code, found = frame.f_code, frame.f_locals
+    interrupted, code, found = caller.tb_frame, frame.f_code, frame.f_locals
     arguments = [found.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & inspect.CO_VARARGS:
         more = found.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
         arguments += more if isinstance(more, tuple) else ()
-    return arguments
+    for one, other in pairwise(arguments):
+        if (other is interrupted and type(one) is int) or (one is interrupted and type(other) is str):
+            return True
+    # It may have deleted its arguments.
+    return _is_at_check(caller) or code in _list_handlers()
 
 
 def _list_handlers() -> list[CodeType]:

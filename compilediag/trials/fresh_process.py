@@ -190,12 +190,17 @@ class ProcessRunner:
             open(folder / "stderr", "wb", opener=open_private) as stderr,
             open(input_file, "rb") if input_file.exists() else contextlib.nullcontext(first) as stdin,
         ):
-            process = self._fork(folder) or subprocess.Popen(
+            environment = self._make_environment(folder)
+            process: subprocess.Popen[bytes] | ForkedProcess | None = None
+            if self._server is not None and self._server.is_alive:
+                files = (input_file if input_file.exists() else os.devnull, folder / "stdout", folder / "stderr")
+                process = self._server.start(folder / "job.json", [*map(str, files)], environment, self._cwd)
+            process = process or subprocess.Popen(
                 [job.python or sys.executable, *self._command, str(folder / "job.json")],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=self._make_environment(folder),
+                env=environment,
                 cwd=self._cwd,
                 start_new_session=True,
             )
@@ -214,14 +219,6 @@ class ProcessRunner:
         # pytest imports files that it rewrites with a loader of its own, which would not load edited ones.
         pytest = {"PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()}
         return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own, **pytest, **self._variables}
-
-    def _fork(self, folder: Path) -> ForkedProcess | None:
-        """A process of the server; None without one."""
-        if self._server is None or not self._server.is_alive:
-            return None
-        kept = self._folder / "stdin"
-        streams = (str(kept) if kept.exists() else os.devnull, str(folder / "stdout"), str(folder / "stderr"))
-        return self._server.start(folder / "job.json", streams, self._make_environment(folder), self._cwd)
 
     def _wait(
         self, process: subprocess.Popen[bytes] | ForkedProcess, what: str, begin: float, is_launcher: bool

@@ -310,16 +310,17 @@ def try_interpreters(
     sides: tuple[list[RunSummary], list[RunSummary]] = ([], [])
     for _ in range(runs):
         for interpreter, own in zip(interpreters, sides, strict=True):
-            own.append(
-                measure(
-                    runner, replace(job, python=interpreter.program, requests=("guard_checks",)), f"with {interpreter}"
-                )
-            )
+            own_job = replace(job, python=interpreter.program, requests=("guard_checks",))
+            own.append(measure(runner, own_job, f"with {interpreter}"))
             if own[-1].run.exit_code is None:
                 raise CompilediagError(f"with {interpreter}, {explain_end(own[-1].run)}")
     sessions = [SessionData(own[0].run.session) for own in sides]
     first, second = (sum(row.action in CAPTURES for row in data.rows(CudaGraphAction)) for data in sessions)
-    problem = _compare_ends(interpreters, sides)
+    runs_of = [*zip(interpreters, sides, strict=True)]
+    ends = [f"with {one}, {end}" for one, own in runs_of for run in own if (end := explain_end(run.run)) is not None]
+    codes = [sorted({str(one.run.exit_code) for one in own}) for own in sides]
+    differ = f"the exit code was {format_names(codes[0])}, then {format_names(codes[1])}"
+    problem = ends[0] if ends else differ if codes[0] != codes[1] else None
     files = [[one.run.stdout for one in own] for own in sides]
     names = "with the first interpreter", "with the second interpreter"
     same = OutputComparison(None) if problem else compare_outputs(files[0], files[1], names=names)
@@ -330,15 +331,4 @@ def try_interpreters(
         [one for one in find_changes(*sessions) if one.kind in CAUSES and one.change not in TIMES],
         same,
         problem,
-    )
-
-
-def _compare_ends(interpreters: Sequence[Interpreter], sides: Sequence[Sequence[RunSummary]]) -> str | None:
-    for interpreter, own in zip(interpreters, sides, strict=True):
-        ends = [end for one in own if (end := explain_end(one.run)) is not None]
-        if ends:
-            return f"with {interpreter}, {ends[0]}"
-    codes = [sorted({str(one.run.exit_code) for one in own}) for own in sides]
-    return (
-        None if codes[0] == codes[1] else f"the exit code was {format_names(codes[0])}, then {format_names(codes[1])}"
     )
