@@ -7,7 +7,7 @@ import contextlib
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -191,11 +191,14 @@ def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
 def _format_trial(plan: Plan | None, outcome: Outcome) -> str:
     """The plan, a table of what was measured, and the verdict."""
     text = str(plan).replace(plan.tried["text"], "").rstrip() if plan is not None and plan.tried else str(plan or "")
-    lines = [text, "", f"{'':18}{'without':>12}{'with':>12}"]
-    lines += [f"{name:18}{before:>12}{after:>12}" for name, before, after in _list_rows(outcome)]
-    if outcome.same_output is not None:
-        lines.append(f"{'output':18}{'':>12}{'the same' if outcome.same_output else 'differs':>12}")
-    return "\n".join([*lines, "", *wrap(str(outcome))])
+    table = _format_table(18, [("", "without", "with"), *_list_rows(outcome)], outcome.same_output)
+    return "\n".join([text, "", *table, "", *wrap(str(outcome))])
+
+
+def _format_table(width: int, rows: Iterable[tuple[str, str, str]], same_output: bool | None) -> Iterator[str]:
+    """The lines of what was measured on two sides; the last one says whether the output is the same, if it is known."""
+    last = [] if same_output is None else [("output", "", "the same" if same_output else "differs")]
+    yield from (f"{name:{width}}{before:>12}{after:>12}" for name, before, after in (*rows, *last))
 
 
 def _list_rows(outcome: Outcome) -> Iterator[tuple[str, str, str]]:
@@ -259,13 +262,9 @@ def _format_comparison(document: InterpretersDocument, is_fast: bool) -> str:
     """A table of what was measured, the causes that differ, and the verdict."""
     named = zip("AB", document.runs, strict=True)
     lines = [f"{name}: torch {run.torch} ({run.path}), Python {run.python}" for name, run in named]
-    lines += ["", f"{'':24}{'A':>12}{'B':>12}"]
     one, other = document.runs
-    lines += [
-        f"{name:24}{write(one):>12}{write(other):>12}" for name, write in _ROWS if not (is_fast and name in _TIMES)
-    ]
-    if document.same_output is not None:
-        lines.append(f"{'output':24}{'':>12}{'the same' if document.same_output else 'differs':>12}")
+    rows = [(name, write(one), write(other)) for name, write in _ROWS if not (is_fast and name in _TIMES)]
+    lines += ["", *_format_table(24, [("", "A", "B"), *rows], document.same_output)]
     for is_worse, head in ((True, "Worse with B:"), (False, "Better with B:")):
         own = [change for change in document.changes if change.worse is is_worse]
         lines += ["", head] if own else []

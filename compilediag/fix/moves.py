@@ -288,58 +288,46 @@ class TensorForNumber:
             if change is not None:
                 yield (change,)
             last = cause.path.steps[-1] if cause.path.steps else None
-            if last is None and cause.path.scope == "G":
-                yield from _set_global(seen.program, cause.path.root)
-            if last is not None and isinstance(last.value, str):
-                find = _set_attribute if last.kind == "attr" else _set_item
-                yield from find(seen.program, last.value)
+            kind, key = ("global", cause.path.root) if last is None else (last.kind, last.value)
+            if not isinstance(key, str) or (last is None and cause.path.scope != "G"):
+                continue
+            tensors, buffers = [], []
+            for file, value, name in _list_values(seen.program, kind, key):
+                made, statement = f"torch.tensor({file.get_text(value)})", file.find_statement_of(value)
+                title = f"`{name}` as a tensor, {format_place(file.name, value.lineno)}"
+                tensors.append(change_file("tensor", title, file, file.replace(value, made)))
+                owner = name.removesuffix(f".{key}") if kind == "attr" else ""
+                function = file.find_function(statement.lineno) if statement is not None else None
+                if owner.isidentifier() and statement and function is not None and function.name == "__init__":
+                    text = f'{owner}.register_buffer("{key}", {made})'
+                    title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
+                    buffers.append(
+                        change_file("tensor", title, file, file.replace_statements(statement, statement, text))
+                    )
+            yield from (tuple(bundle) for bundle in (tensors, buffers) if bundle)
 
 
-def _set_attribute(program: Program, name: str) -> Iterator[Bundle]:
-    """`self.scale = torch.tensor(...)` at each assignment; `self.register_buffer("scale", ...)` in `__init__`."""
-    tensors, buffers = [], []
-    for file, node in program.walk(ast.Assign):
-        target = node.targets[0]
-        if len(node.targets) != 1 or not isinstance(target, ast.Attribute) or target.attr != name:
-            continue
-        tensors.append(_use_tensor(file, node.value, ast.unparse(target)))
-        function = file.find_function(node.lineno)
-        if function is not None and function.name == "__init__" and isinstance(target.value, ast.Name):
-            text = f'{target.value.id}.register_buffer("{name}", torch.tensor({file.get_text(node.value)}))'
-            title = f"`{ast.unparse(target)}` as a buffer, {format_place(file.name, node.lineno)}"
-            buffers.append(change_file("tensor", title, file, file.replace_statements(node, node, text)))
-    yield from (tuple(bundle) for bundle in (tensors, buffers) if bundle)
-
-
-def _use_tensor(file: ProgramFile, value: ast.expr, name: str) -> ProgramChange:
-    """`torch.tensor(value)` in place of a value, which has this name."""
-    splice = file.replace(value, f"torch.tensor({file.get_text(value)})")
-    return change_file("tensor", f"`{name}` as a tensor, {format_place(file.name, value.lineno)}", file, splice)
-
-
-def _set_global(program: Program, name: str) -> Iterator[Bundle]:
-    """`STEP = torch.tensor(0)` at each assignment of a global."""
-    found = []
-    for file, node in program.walk(ast.Assign):
-        if [ast.unparse(target) for target in node.targets] == [name]:
-            function = file.find_function(node.lineno)
-            declared = [one for one in ast.walk(function) if isinstance(one, ast.Global)] if function else []
-            if function is None or any(name in one.names for one in declared):
-                found.append(_use_tensor(file, node.value, name))
-    if found:
-        yield tuple(found)
-
-
-def _set_item(program: Program, key: str) -> Iterator[Bundle]:
-    """`lr=torch.tensor(0.1)` where an optimizer is made, and `group["lr"] = torch.tensor(...)` where it is changed."""
-    found = []
+def _list_values(program: Program, kind: str, name: str) -> Iterator[tuple[ProgramFile, ast.expr, str]]:
+    """What is assigned to a global (`STEP = 0`), an attribute (`self.scale = 0.5`), or an item: `group["lr"] = 0.1`, or
+    `lr=0.1` where an optimizer is made.
+    """
     for file, node in program.walk(ast.AST):
-        keywords = node.keywords if isinstance(node, ast.Call) else []
-        found += [_use_tensor(file, keyword.value, key) for keyword in keywords if keyword.arg == key]
-        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
-            found += [_use_tensor(file, node.value, key)] if ast.unparse(target.slice) == repr(key) else []
-    if found:
-        yield tuple(found)
+        if isinstance(node, ast.Call) and kind not in ("global", "attr"):
+            yield from ((file, keyword.value, name) for keyword in node.keywords if keyword.arg == name)
+        if not isinstance(node, ast.Assign):
+            continue
+        target = node.targets[0]
+        if kind == "global":
+            is_meant = [ast.unparse(each) for each in node.targets] == [name]
+            function = file.find_function(node.lineno) if is_meant else None
+            if function is not None:
+                is_meant = any(name in one.names for one in ast.walk(function) if isinstance(one, ast.Global))
+        elif kind == "attr":
+            is_meant = len(node.targets) == 1 and isinstance(target, ast.Attribute) and target.attr == name
+        else:
+            is_meant = isinstance(target, ast.Subscript) and ast.unparse(target.slice) == repr(name)
+        if is_meant:
+            yield file, node.value, ast.unparse(target) if kind == "attr" else name
 
 
 #: All moves, in the order in which their changes are preferred.
