@@ -6,6 +6,7 @@ torch is not imported before a subcommand needs it.
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 from collections.abc import Sequence
 
@@ -16,7 +17,7 @@ from compilediag.system.child_processes import ignore_parent
 from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
 
 from .assistant_commands import McpCommand, SkillCommand
-from .command_parser import Command, add_command
+from .command_parser import Command, CommandHelpFormatter
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
 from .live_command import LiveCommand
@@ -102,5 +103,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"compilediag {compilediag.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        add_command(subparsers, command)
+        text = inspect.getdoc(command) or ""
+        own = subparsers.add_parser(
+            command.name,
+            help=text.partition("\n")[0].rstrip("."),
+            description=text,
+            formatter_class=CommandHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_arguments(own)
+        own.set_defaults(command=command)
     return parser

@@ -1,14 +1,15 @@
-"""What a subcommand is, and its parser: its docstring is its help."""
+"""What a subcommand is, and what the parsers of several have: its docstring is its help."""
 
 from __future__ import annotations
 
 import abc
 import argparse
-import inspect
 import re
 import textwrap
+from collections.abc import Callable
+from typing import TypeVar
 
-from compilediag.system.arguments import SuggestingParser
+N = TypeVar("N", int, float)
 
 #: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
 _IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
@@ -32,25 +33,26 @@ class Command(abc.ABC):
         """Run the command; return its exit code. CompilediagError for what the user has to change."""
 
 
-def add_command(parsers: argparse._SubParsersAction[SuggestingParser], command: Command) -> None:
-    """Add the parser of a command to those of the command line; it stores the command as `command`."""
-    text = inspect.getdoc(command) or ""
-    parser = parsers.add_parser(
-        command.name,
-        help=text.partition("\n")[0].rstrip("."),
-        description=text,
-        formatter_class=CommandHelpFormatter,
-        allow_abbrev=False,
-    )
-    command.add_arguments(parser)
-    parser.set_defaults(command=command)
-
-
 def add_program_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the program to run, and its own."""
     parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT", help="the script to run")
     parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+
+
+def make_number_type(convert: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
+    """The type of an argument that is a number for which `fits` is true. The error says that it is not `what`."""
+
+    def read(text: str) -> N:
+        try:
+            number = convert(text)
+        except ValueError:
+            number = None
+        if number is None or not fits(number):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return number
+
+    return read
 
 
 def drop_dashes(args: list[str]) -> list[str]:

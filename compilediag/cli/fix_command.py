@@ -17,7 +17,7 @@ from compilediag.system.files import write_file
 
 from .command_parser import Command, add_program_arguments, drop_dashes
 from .output import add_json_argument, print_document, print_text
-from .try_command import PROCESS, open_runner, read_count, read_seconds
+from .try_command import COUNT, PROCESS, SECONDS, open_runner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,20 +59,18 @@ class FixCommand(Command):
         parser.add_argument(
             "--calls", metavar="N", type=int, help="end each run after N outer calls into compiled code"
         )
-        parser.add_argument(
-            "--seconds", metavar="S", type=read_seconds, help="end each run at the first call after S s"
-        )
+        parser.add_argument("--seconds", metavar="S", type=SECONDS, help="end each run at the first call after S s")
         parser.add_argument(
             "--until", metavar="EXPR", type=_read_expression, help="end each run at the first call where EXPR is true"
         )
         parser.add_argument(
-            "--jobs", metavar="N", type=read_count, default=1, help="runs of the search at the same time (default: 1)"
+            "--jobs", metavar="N", type=COUNT, default=1, help="runs of the search at the same time (default: 1)"
         )
-        parser.add_argument("--max-runs", metavar="N", type=read_count, default=25, help="runs in all (default: 25)")
+        parser.add_argument("--max-runs", metavar="N", type=COUNT, default=25, help="runs in all (default: 25)")
         parser.add_argument(
-            "--max-time", metavar="S", type=read_seconds, default=600.0, help="end the search after S seconds (600)"
+            "--max-time", metavar="S", type=SECONDS, default=600.0, help="end the search after S seconds (600)"
         )
-        parser.add_argument("--timeout", metavar="S", type=read_seconds, help="end each run after S seconds")
+        parser.add_argument("--timeout", metavar="S", type=SECONDS, help="end each run after S seconds")
         add_program_arguments(parser)
 
     def run(self, args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 
@@ -57,7 +57,14 @@ class LiveCommand(Command):
         except KeyboardInterrupt:
             print("compilediag: stopped following; the job continues", file=sys.stderr)
             return INTERRUPTED
-        return _print_end(data, args.session, job, sys.stderr if args.json else sys.stdout)
+        from compilediag.views.summary import format_closing_line, format_summary, suggest_commands
+
+        # The last line is the one that `compilediag run` ends with.
+        file = sys.stderr if args.json else sys.stdout
+        killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
+        print(format_summary(data, suggest_commands(args.session)), file=file)
+        print_text(format_closing_line(data, args.session, ", ".join(killed) or None), file=file)
+        return 1 if killed else 0
 
 
 def _open(path: Path, wait: bool) -> FollowedFiles:
@@ -96,13 +103,13 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool, as_json: bool) -
     with contextlib.ExitStack() as stack:
         screen = None
         if show_screen:
-            from .live_screen import LiveScreen
+            from .live_screen import open_screen
 
-            screen = stack.enter_context(LiveScreen())
+            screen = stack.enter_context(open_screen())
         while True:
             job = reader.read(data.files.values())
             if screen is not None:
-                screen.show(job)
+                screen(job)
             elif as_json:
                 document = describe_job(job)
                 if replace(document, time_ns=0) != last:
@@ -115,13 +122,3 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool, as_json: bool) -
             if not job.is_live:
                 return job
             time.sleep(INTERVAL_S)
-
-
-def _print_end(data: FollowedFiles, path: str, job: JobStatus, file: TextIO) -> int:
-    """Print the summary, and the line that `compilediag run` ends with."""
-    from compilediag.views.summary import format_closing_line, format_summary, suggest_commands
-
-    killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
-    print(format_summary(data, suggest_commands(path)), file=file)
-    print_text(format_closing_line(data, path, ", ".join(killed) or None), file=file)
-    return 1 if killed else 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterator
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -28,24 +29,14 @@ MIN_PROCESSES = 4
 NARROW = 90
 
 
-class LiveScreen:
-    """The screen, from `with` to the end of the block; it is removed then."""
-
-    def __init__(self) -> None:
-        self._console = Console()
-        self._live = Live(console=self._console, transient=True, auto_refresh=False)
-
-    def __enter__(self) -> LiveScreen:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._live.__exit__(None, None, None)
-
-    def show(self, job: JobStatus) -> None:
-        """Draw the state of the job."""
-        most = max(MIN_PROCESSES, self._console.height - OTHER_ROWS)
-        self._live.update(draw_job(job, most, self._console.width), refresh=True)
+@contextlib.contextmanager
+def open_screen() -> Iterator[Callable[[JobStatus], None]]:
+    """What draws the state of a job, until the end of the block: then the screen is removed."""
+    with Live(console=Console(), transient=True, auto_refresh=False) as live:
+        console = live.console
+        yield lambda job: live.update(
+            draw_job(job, max(MIN_PROCESSES, console.height - OTHER_ROWS), console.width), refresh=True
+        )
 
 
 def draw_job(job: JobStatus, max_processes: int, width: int) -> RenderableType:
@@ -59,8 +50,22 @@ def draw_job(job: JobStatus, max_processes: int, width: int) -> RenderableType:
     ]
     parts += [_make_text(text) for text in (describe_warmup(job), describe_cold_ranks(job)) if text]
     if job.recompiles:
-        parts += ["", _draw_recompiles(job)]
-    parts += ["", *_draw_plan(job)]
+        table = Table(title="last recompiles", box=None, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
+        for _ in range(3):
+            table.add_column()
+        for name, row in job.recompiles:
+            lost = "" if row.lost_s is None else format_seconds(row.lost_s)
+            table.add_row(_make_text(name), _make_text(lost), _make_text(describe_recompile(row)))
+        table.show_header = False
+        parts += ["", table]
+    parts += ["", _make_text(f"plan so far: {job.plan.headline}", "bold")]
+    for number, step in enumerate(job.plan.steps[:3], 1):
+        where = ": ".join(filter(None, (step.place, format_line(step.code or "", 60))))
+        parts.append(_make_text(f"{number}. {where or 'place not known'}"))
+        parts.append(_make_text(f"   {format_line(step.what)}"))
+        parts.append(_make_text(f"   {format_line(step.change.splitlines()[0] if step.change else '')}", "green"))
+    if len(job.plan.steps) > 3:
+        parts.append(_make_text(f"... and {len(job.plan.steps) - 3} more steps"))
     return Group(*parts)
 
 
@@ -75,28 +80,22 @@ def _draw_processes(job: JobStatus, most: int, is_narrow: bool) -> RenderableTyp
         table.add_column("recompiles", justify="right", no_wrap=True)
         table.add_column("compiling", justify="right", no_wrap=True)
         table.add_column("phase", overflow="fold", max_width=30)
-    shown = sorted(job.processes, key=_get_rank_key)[:most] if len(job.processes) > most else job.processes
-    for process in shown:
-        table.add_row(*_make_row(process, job)[: len(table.columns)], style=_get_style(process))
-    if len(shown) < len(job.processes):
-        table.add_row("", f"... and {len(job.processes) - len(shown)} more processes")
+    shown = [*job.processes]
+    if len(shown) > most:
+        shown.sort(key=lambda each: each.in_flight[0].started_ns if each.in_flight else each.quiet_since_ns)
+        shown.sort(key=lambda each: (not each.was_killed, not each.in_flight))
+    for process in shown[:most]:
+        is_compiling = process.is_live and process.in_flight
+        style = "red" if process.was_killed else "bold cyan" if is_compiling else ""
+        table.add_row(*_make_row(process, job)[: len(table.columns)], style=style)
+    if len(shown) > most:
+        table.add_row("", f"... and {len(shown) - most} more processes")
     return table
 
 
 def _make_text(text: str, style: str = "") -> Text:
     """A text of the job with escaped control characters. rich does not interpret markup in a `Text`."""
     return Text(escape_controls(text), style)
-
-
-def _get_rank_key(process: ProcessStatus) -> tuple[bool, bool, int]:
-    started = process.in_flight[0].started_ns if process.in_flight else process.quiet_since_ns
-    return not process.was_killed, not process.in_flight, started
-
-
-def _get_style(process: ProcessStatus) -> str:
-    if process.was_killed:
-        return "red"
-    return "bold cyan" if process.is_live and process.in_flight else ""
 
 
 def _make_row(process: ProcessStatus, job: JobStatus) -> tuple[RenderableType, ...]:
@@ -119,25 +118,3 @@ def _format_clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _draw_recompiles(job: JobStatus) -> RenderableType:
-    table = Table(title="last recompiles", box=None, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
-    for _ in range(3):
-        table.add_column()
-    for name, row in job.recompiles:
-        lost = "" if row.lost_s is None else format_seconds(row.lost_s)
-        table.add_row(_make_text(name), _make_text(lost), _make_text(describe_recompile(row)))
-    table.show_header = False
-    return table
-
-
-def _draw_plan(job: JobStatus) -> Iterable[RenderableType]:
-    yield _make_text(f"plan so far: {job.plan.headline}", "bold")
-    for number, step in enumerate(job.plan.steps[:3], 1):
-        where = ": ".join(filter(None, (step.place, format_line(step.code or "", 60))))
-        yield _make_text(f"{number}. {where or 'place not known'}")
-        yield _make_text(f"   {format_line(step.what)}")
-        yield _make_text(f"   {format_line(step.change.splitlines()[0] if step.change else '')}", "green")
-    if len(job.plan.steps) > 3:
-        yield _make_text(f"... and {len(job.plan.steps) - 3} more steps")

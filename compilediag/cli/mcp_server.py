@@ -44,7 +44,9 @@ FIX_S = 900
 
 
 class Sessions:
-    """The sessions that tools are asked about. Each is opened once, until its file changes."""
+    """The sessions that tools are asked about. Each is opened once, until its file changes. With `redact`, it is a copy
+    without user data.
+    """
 
     def __init__(self, path: str | None, redact: bool):
         self._default, self._redact = path, redact
@@ -54,30 +56,23 @@ class Sessions:
     def open(self, path: str | None = None) -> Session:
         """A session; None for the one that the command was given, or the last run."""
         named = path or self._default or str(last().path)
-        changed, known = _find_change(Path(named)), self._opened.get(named)
+        files = [*Path(named).iterdir()] if Path(named).is_dir() else [Path(named), Path(f"{named}-wal")]
+        changed = max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
+        known = self._opened.get(named)
         if known is None or known[0] != changed:
             if known is not None and self._redact:
                 shutil.rmtree(known[1].path.parent, ignore_errors=True)
-            known = self._opened[named] = changed, self._show(load_any(named))
+            session = load_any(named)
+            if self._redact:
+                copy = Path(tempfile.mkdtemp(dir=self._folder.name), "run.cdiag")
+                write_redacted(session.data, copy)
+                session = load(copy)
+            known = self._opened[named] = changed, session
         return known[1]
 
     def name(self, path: str | None = None) -> str:
         """The session as commands name it."""
         return "run.cdiag" if self._redact else path or self._default or ""
-
-    def _show(self, session: Session) -> Session:
-        """The session, or a copy of it without user data."""
-        if not self._redact:
-            return session
-        copy = Path(tempfile.mkdtemp(dir=self._folder.name), "run.cdiag")
-        write_redacted(session.data, copy)
-        return load(copy)
-
-
-def _find_change(path: Path) -> int:
-    """When a session, its folder or its logs were written last, in ns; 0 if there is nothing."""
-    files = [*path.iterdir()] if path.is_dir() else [path, Path(f"{path}-wal")]
-    return max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
 
 
 def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:

@@ -17,14 +17,14 @@ from typing import TextIO
 from compilediag.document import escape_unprintable
 from compilediag.json_document import JsonDocument
 
+from .command_parser import make_number_type
+
 #: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
 CLOSED_PIPE = 141
 #: The exit code if the output can't be written for another reason.
 NOT_WRITTEN = 2
 #: Errors of a disk: it is full, it fails, or the file is too large.
 _OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
-
-
 #: Characters of a JSON document if no --budget is given: a coding assistant reads so many at once.
 BUDGET = 8_000
 FINDINGS = "findings/1"
@@ -42,7 +42,7 @@ def add_json_argument(
     parser.add_argument(
         "--budget",
         metavar="CHARS",
-        type=_read_budget,
+        type=make_number_type(int, lambda number: 0 <= number < 10**9, "a number of characters"),
         help=f"most characters of the JSON: the least important items are left out, and counted{usual}",
     )
 
@@ -67,12 +67,6 @@ def claim_output() -> TextIO:
 def get_budget(args: argparse.Namespace) -> int | None:
     """The number of characters that was given; without one, text has all findings."""
     return args.budget or (BUDGET if args.json else None)
-
-
-def _read_budget(text: str) -> int:
-    if not text.isdecimal() or not 0 < len(text) <= 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of characters")
-    return int(text)
 
 
 def print_text(text: str, end: str = "\n", file: TextIO | None = None) -> None:
@@ -114,19 +108,15 @@ def open_closed_streams() -> None:
     Otherwise the next file that is opened, such as a session, gets the number of the standard output.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None and not _is_open(number):
-            # The lowest free number is this one: those below it are open. Child processes inherit it.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-            mode = "w" if number else "r"
-            setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
+        if getattr(sys, name) is not None:
+            continue
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue  # It is open.
+        # The lowest free number is this one: those below it are open. Child processes inherit it.
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        mode = "w" if number else "r"
+        setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
 
 
 def _flush() -> None:

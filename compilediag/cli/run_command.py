@@ -30,9 +30,6 @@ from .python_program import execute, find_module, find_script
 if TYPE_CHECKING:
     from compilediag.session import Session
 
-#: The type of the exception that ended the script, if one did.
-_endings: list[type[BaseException]] = []
-
 
 class RunCommand(Command):
     """Run a script, record what torch.compile does, and print a summary.
@@ -115,14 +112,21 @@ class RunCommand(Command):
         record_children(args.save if in_folder else str(session.path), session.meta)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         output = claim_output() if args.json else None
-        atexit.register(_finish, session, args, os.getpid(), output)
-        execute(program, lambda error: _endings.append(type(error)))
+        raised: list[type[BaseException]] = []
+        atexit.register(_finish, session, args, os.getpid(), output, raised)
+        execute(program, lambda error: raised.append(type(error)))
         return 0
 
 
-def _finish(session: Session, args: argparse.Namespace, owner: int, output: TextIO | None) -> None:
+def _finish(
+    session: Session,
+    args: argparse.Namespace,
+    owner: int,
+    output: TextIO | None,
+    raised: list[type[BaseException]],
+) -> None:
     """Stop the watch, write the report, print the summary, and the findings to `output`. Does nothing in a forked
-    child.
+    child. `raised` has the type of the exception that ended the script, if one did.
     """
     if os.getpid() != owner:
         return
@@ -134,6 +138,7 @@ def _finish(session: Session, args: argparse.Namespace, owner: int, output: Text
     where, problem = (args.named, None) if args.save else (LAST, _keep(session))
     where = where if problem is None else None
     is_quiet = args.quiet or sys.stderr is None
+    is_interrupted = any(issubclass(error, KeyboardInterrupt) for error in raised)
     if not is_quiet:
         _print_line(format_summary(session.data, suggest_commands(where)))
     if args.report:
@@ -144,11 +149,13 @@ def _finish(session: Session, args: argparse.Namespace, owner: int, output: Text
     if not is_quiet:
         if args.report and os.path.exists(args.report):
             _print_line(f"compilediag: wrote {args.report}")
+        # An exit code is the script's own matter: many programs end with one.
+        ending = "interrupted" if is_interrupted else f"the script raised {raised[0].__name__}" if raised else None
         keep = f"{problem}; --save run.cdiag keeps it"
-        _print_line(format_closing_line(session.data, where, _describe_ending(), keep))
+        _print_line(format_closing_line(session.data, where, ending, keep))
     if output is not None:
         _print_findings(session, args, output)
-    if any(issubclass(error, KeyboardInterrupt) for error in _endings):
+    if is_interrupted:
         _end_by_interrupt()
 
 
@@ -187,14 +194,6 @@ def _print_line(text: str) -> None:
         print_text(text, file=sys.stderr)
     except OSError:
         drop_unwritten(sys.stderr)
-
-
-def _describe_ending() -> str | None:
-    """How the script ended; None if by itself. Its exit code is its own matter: many programs end with one."""
-    if not _endings:
-        return None
-    error = _endings[-1]
-    return "interrupted" if issubclass(error, KeyboardInterrupt) else f"the script raised {error.__name__}"
 
 
 def _end_by_interrupt() -> None:

@@ -23,15 +23,13 @@ from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.files import HISTORY, REPRO, SARIF, check_output, make_absolute, write_file
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
-from .command_parser import Command, drop_dashes
+from .command_parser import Command, drop_dashes, make_number_type
 from .fix_command import FixCommand
 from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
 
 if TYPE_CHECKING:
-    from compilediag.diagnosis.gate import Broken
+    from compilediag.diagnosis.gate import Baseline, Broken
     from compilediag.session import Session
-
-    from ..diagnosis.gate import Baseline
 
 #: What `load_any` opens.
 ANY_SESSION = "a session file (.cdiag), a folder of them, or logs"
@@ -432,7 +430,7 @@ class CheckCommand(Command):
         )
         parser.add_argument(
             "--min-cudagraph-coverage",
-            type=_read_share,
+            type=make_number_type(float, lambda share: 0 <= share <= 1, "a share from 0 to 1"),
             metavar="SHARE",
             help="smallest share of a function's calls, from 0 to 1, that a CUDA graph replay has to answer",
         )
@@ -457,14 +455,12 @@ class CheckCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.comparison import read_baseline, read_earlier_baseline, write_baseline
-        from compilediag.diagnosis.gate import Limits, check, explain_no_warmup, find_fixed, format_fixed
+        from compilediag.diagnosis.gate import Limits, accept, check, explain_no_warmup, find_fixed, format_fixed
         from compilediag.logs.inputs import InputKind, check_input
         from compilediag.session import ingest, load_any
         from compilediag.views.findings_document import describe_session_values
         from compilediag.views.json_documents import CheckDocument, list_broken_limits
         from compilediag.views.totals import compute_totals, describe_totals
-
-        from ..diagnosis.gate import accept
 
         found = check_input(args.path, InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)
         is_script = found.kind is InputKind.SCRIPT
@@ -527,16 +523,6 @@ class CheckCommand(Command):
         self._add_limits(parser)
         parser.add_argument("args", metavar="PATH", nargs="*")
         parser.parse_args(args.args, args)
-
-
-def _read_share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
-    return share
 
 
 def _run_script(args: argparse.Namespace, file: Path) -> tuple[Session, int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import escape_lines, format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
-from .command_parser import Command, add_program_arguments, drop_dashes
+from .command_parser import Command, add_program_arguments, drop_dashes, make_number_type
 from .output import add_json_argument, print_document, print_text
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from compilediag.trials.script_trial import ScriptTrial
     from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
 
-    from ..trials.script_trial import InterpreterTrial
-
 PROCESS = ("-m", "compilediag.cli.try_process")
+#: The types of options.
+COUNT = make_number_type(int, lambda number: 1 <= number <= 100, "a number from 1 to 100")
+SECONDS = make_number_type(float, lambda number: 0 < number < math.inf, "a positive number of seconds")
 
 
 class TryCommand(Command):
@@ -61,12 +63,12 @@ class TryCommand(Command):
         parser.add_argument(
             "--runs",
             metavar="N",
-            type=read_count,
+            type=COUNT,
             default=2,
             help="number of runs without the plan, and with it (default: 2)",
         )
         parser.add_argument("--fast", action="store_true", help="use the backend eager and compare only recompiles")
-        parser.add_argument("--timeout", metavar="S", type=read_seconds, help="end each run after S seconds")
+        parser.add_argument("--timeout", metavar="S", type=SECONDS, help="end each run after S seconds")
         parser.add_argument("--save", metavar="PATH", help="save the first run with the outcome to this file (.cdiag)")
         parser.add_argument(
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
@@ -83,7 +85,12 @@ class TryCommand(Command):
             raise CompilediagError("--python compares two interpreters without a plan; leave out --plan and --save")
         if len(args.python) > 2:
             raise CompilediagError(f"--python was given {len(args.python)} times; two interpreters can be compared")
-        plan, detail = _load_plan(args)
+        plan, detail = None, args.detail
+        if args.plan:
+            from compilediag.session import load
+
+            session = load(args.plan)
+            plan, detail = session.plan(), "lean" if session.meta.get("detail") == "lean" else "full"
         if plan is not None and not (args.yes or _confirm(args, plan)):
             print("compilediag: nothing was run", file=sys.stderr)
             return 2
@@ -137,32 +144,6 @@ def open_runner(
         progress.end()
 
 
-def read_count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
-    return int(text)
-
-
-def read_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return seconds
-
-
-def _load_plan(args: argparse.Namespace) -> tuple[Plan | None, str]:
-    """The plan of the session that was named, and the detail to record with, which has to be that of the session."""
-    if not args.plan:
-        return None, args.detail
-    from compilediag.session import load
-
-    session = load(args.plan)
-    return session.plan(), "lean" if session.meta.get("detail") == "lean" else "full"
-
-
 def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
     """Show the plan of a file, which may be somebody else's, and ask on the terminal whether to run the script with it.
 
@@ -210,11 +191,14 @@ def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
 def _format_trial(plan: Plan | None, outcome: Outcome) -> str:
     """The plan, a table of what was measured, and the verdict."""
     text = str(plan).replace(plan.tried["text"], "").rstrip() if plan is not None and plan.tried else str(plan or "")
-    lines = [text, "", f"{'':18}{'without':>12}{'with':>12}"]
-    lines += [f"{name:18}{before:>12}{after:>12}" for name, before, after in _list_rows(outcome)]
-    if outcome.same_output is not None:
-        lines.append(f"{'output':18}{'':>12}{'the same' if outcome.same_output else 'differs':>12}")
-    return "\n".join([*lines, "", *wrap(str(outcome))])
+    table = _format_table(18, [("", "without", "with"), *_list_rows(outcome)], outcome.same_output)
+    return "\n".join([text, "", *table, "", *wrap(str(outcome))])
+
+
+def _format_table(width: int, rows: Iterable[tuple[str, str, str]], same_output: bool | None) -> Iterator[str]:
+    """The lines of what was measured on two sides; the last one says whether the output is the same, if it is known."""
+    last = [] if same_output is None else [("output", "", "the same" if same_output else "differs")]
+    yield from (f"{name:{width}}{before:>12}{after:>12}" for name, before, after in (*rows, *last))
 
 
 def _list_rows(outcome: Outcome) -> Iterator[tuple[str, str, str]]:
@@ -240,24 +224,14 @@ SHOWN = 20
 
 def _compare_interpreters(args: argparse.Namespace, folder: Path) -> int:
     """Run the job with both interpreters and print the comparison; 1 if something is worse with the second one."""
-    from ..trials.script_trial import find_interpreter, make_variables, try_interpreters
+    from compilediag.trials.script_trial import find_interpreter, make_variables, try_interpreters
+    from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
 
     variables = make_variables(folder)
     first, second = (find_interpreter(path, variables) for path in [sys.executable, *args.python][-2:])
     with open_runner(args, PROCESS, folder, 2 * args.runs, variables) as (runner, _):
         trial = try_interpreters(runner, (first, second), _make_job(args, args.detail), args.runs)
-    document = _make_comparison(trial)
-    if args.json:
-        print_document(document, args.budget)
-    else:
-        print_text(_format_comparison(document, args.fast))
-    return 0 if document.is_as_good else 1
-
-
-def _make_comparison(trial: InterpreterTrial) -> InterpretersDocument:
-    """What was measured. Counts are those of the first run of each side, and times those of the fastest."""
-    from compilediag.views.json_documents import InterpreterRun, InterpretersDocument
-
+    # Counts are those of the first run of each side, and times those of the fastest.
     sides = [
         InterpreterRun(
             path=found.path,
@@ -275,21 +249,22 @@ def _make_comparison(trial: InterpreterTrial) -> InterpretersDocument:
         for found, runs, captures in zip(trial.interpreters, trial.runs, trial.captures, strict=True)
     ]
     notes = tuple(filter(None, (trial.output.note, *trial.notes)))
-    is_same = trial.output.is_same
-    return InterpretersDocument(trial.is_as_good, trial.problem, tuple(sides), is_same, tuple(trial.changes), notes)
+    is_same, changes = trial.output.is_same, tuple(trial.changes)
+    document = InterpretersDocument(trial.is_as_good, trial.problem, tuple(sides), is_same, changes, notes)
+    if args.json:
+        print_document(document, args.budget)
+    else:
+        print_text(_format_comparison(document, args.fast))
+    return 0 if document.is_as_good else 1
 
 
 def _format_comparison(document: InterpretersDocument, is_fast: bool) -> str:
     """A table of what was measured, the causes that differ, and the verdict."""
     named = zip("AB", document.runs, strict=True)
     lines = [f"{name}: torch {run.torch} ({run.path}), Python {run.python}" for name, run in named]
-    lines += ["", f"{'':24}{'A':>12}{'B':>12}"]
     one, other = document.runs
-    lines += [
-        f"{name:24}{write(one):>12}{write(other):>12}" for name, write in _ROWS if not (is_fast and name in _TIMES)
-    ]
-    if document.same_output is not None:
-        lines.append(f"{'output':24}{'':>12}{'the same' if document.same_output else 'differs':>12}")
+    rows = [(name, write(one), write(other)) for name, write in _ROWS if not (is_fast and name in _TIMES)]
+    lines += ["", *_format_table(24, [("", "A", "B"), *rows], document.same_output)]
     for is_worse, head in ((True, "Worse with B:"), (False, "Better with B:")):
         own = [change for change in document.changes if change.worse is is_worse]
         lines += ["", head] if own else []

@@ -1154,15 +1154,13 @@ def columns(cls: type[Event]) -> dict[str, ColumnSpec]:
 
 
 def _read_columns(cls: type[Event]) -> dict[str, ColumnSpec]:
-    own = {f.name: _read_column(f) for f in dataclasses.fields(cls) if f.metadata}
-    return {**({"duration_s": DURATION} if cls in WITH_DURATION else {}), **own}
-
-
-def _read_column(field: dataclasses.Field[Any]) -> ColumnSpec:
-    column = cast(ColumnSpec, dict(field.metadata))
-    if column["dtype"] == "json":
-        column["shape"] = str(field.type).removesuffix(" | None")
-    return column
+    found = {"duration_s": DURATION} if cls in WITH_DURATION else {}
+    for declared in dataclasses.fields(cls):
+        if declared.metadata:
+            spec = found[declared.name] = cast(ColumnSpec, dict(declared.metadata))
+            if spec["dtype"] == "json":
+                spec["shape"] = str(declared.type).removesuffix(" | None")
+    return found
 
 
 #: By table: a reload of a module makes other classes.

@@ -11,6 +11,7 @@ import ast
 import builtins
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.rules.graph_breaks import list_breaks
@@ -25,6 +26,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LARGE_GRAPH = 500
 #: How often a parameter is followed to a caller.
 _MOST_CALLERS = 3
+#: What is inside of these can run several times.
+_REPEATED = (ast.For, ast.While, ast.AsyncFor, ast.FunctionDef, ast.AsyncFunctionDef)
+#: Names of these do not exist before the statement that they are in.
+_WITH_OWN_NAMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Part = tuple[str, Splice]
 #: A statement that makes an object, its file, and how it is called there.
 Made = tuple[ProgramFile, ast.stmt, str]
@@ -56,42 +61,31 @@ class EagerFirst:
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         if not any(cause.is_set_once and not can_be_dynamic(cause) for cause in seen.open_causes):
             return
-        for call in seen.program.compile_calls:
-            bundle = self._call_once(call)
-            if bundle:
-                yield bundle
+        for compiled in seen.program.compile_calls:
+            file, name, target = compiled.file, compiled.name, ast.unparse(compiled.target) if compiled.target else ""
+            if name is None or target in ("", name) or write_path(target) is None:
+                continue
+            # `model(batch)` before the first `compiled(batch)`, if that is a statement that runs once.
+            calls = [node for node in ast.walk(file.tree) if isinstance(node, ast.Call)]
+            uses = [node for node in calls if ast.unparse(node.func) == name and (node.args or node.keywords)]
+            first = min(uses, key=lambda node: (node.lineno, node.col_offset), default=None)
+            statement = file.find_statement_of(first) if first is not None else None
+            if first is None or statement is None or _is_inside(file, file.parents.get(statement), _REPEATED):
+                continue
+            arguments = file.get_text(first)[len(file.get_text(first.func)) :]
+            splice = file.insert_before(statement, ["with torch.no_grad():", f"    {target}{arguments}"])
+            if splice is not None:
+                yield (change_file("code", f"one call of {target} that is not compiled", file, splice),)
         file = seen.program.main
         splice = file.insert_below_imports('torch.compiler.set_stance("eager_then_compile")')
         yield (change_file("code", "the first call of each function runs eagerly", file, splice),)
 
-    def _call_once(self, call: CompileCall) -> Bundle:
-        """`model(batch)` before the first `compiled(batch)`, if that is a statement that runs once."""
-        target = ast.unparse(call.target) if call.target is not None else None
-        if call.name is None or target is None or target == call.name or write_path(target) is None:
-            return ()
-        uses = [
-            node
-            for node in ast.walk(call.file.tree)
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == call.name and (node.args or node.keywords)
-        ]
-        first = min(uses, key=lambda node: (node.lineno, node.col_offset), default=None)
-        statement = call.file.find_statement_of(first) if first is not None else None
-        if first is None or statement is None or not _runs_once(call.file, statement):
-            return ()
-        arguments = call.file.get_text(first)[len(call.file.get_text(first.func)) :]
-        splice = call.file.insert_before(statement, ["with torch.no_grad():", f"    {target}{arguments}"])
-        if splice is None:
-            return ()
-        return (change_file("code", f"one call of {target} that is not compiled", call.file, splice),)
 
-
-def _runs_once(file: ProgramFile, statement: ast.stmt) -> bool:
-    """True outside of loops and functions."""
-    node: ast.AST | None = statement
-    while (node := file.parents.get(node)) is not None if node is not None else False:
-        if isinstance(node, ast.For | ast.While | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef):
-            return False
-    return True
+def _is_inside(file: ProgramFile, node: ast.AST | None, kinds: tuple[type[ast.AST], ...]) -> bool:
+    """True if a node, or what it is a part of, is of one of these kinds."""
+    while node is not None and not isinstance(node, kinds):
+        node = file.parents.get(node)
+    return node is not None
 
 
 # Statements of a compiled function
@@ -151,7 +145,7 @@ def _move_out(
         text = _fill(statement, used if other is not file else used & {*names}, values)
         place = other.find_statement_of(call)
         inserted = other.insert_before(place, [text]) if text is not None and place is not None else None
-        if inserted is None or _is_in_scope(other, call):
+        if inserted is None or _is_inside(other, call, _WITH_OWN_NAMES):
             return None
         parts.append((other.name, inserted))
     if len(parts) == 1:
@@ -210,16 +204,6 @@ def _find_compile_calls(program: Program, file: ProgramFile, function: Function)
             yield compiled
 
 
-def _is_in_scope(file: ProgramFile, node: ast.AST | None) -> bool:
-    """True inside of a comprehension or a lambda, whose names do not exist before the statement."""
-    scopes = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-    while node is not None and not isinstance(node, ast.stmt):
-        if isinstance(node, scopes):
-            return True
-        node = file.parents.get(node)
-    return False
-
-
 def _list_functions(file: ProgramFile) -> Iterator[Function]:
     return (node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
@@ -246,42 +230,41 @@ def _choose(file: ProgramFile, branch: ast.If) -> ProgramChange | None:
     if test is None or len(branch.body) != 1 or len(branch.orelse) > 1:
         return None
     first, second = branch.body[0], next(iter(branch.orelse), None)
+    last: ast.stmt = branch
     if isinstance(first, ast.Continue) and second is None and len(after) == 1:
-        last, found = after[0], _read_assignment(after[0])
-        parts = None if found is None else (f"{found[0]} =", found[0], found[1])
-    elif isinstance(first, ast.Return):
-        last = branch if second is not None else next(iter(after), branch)
-        parts = _choose_result(first, second or last)
+        last = after[0]
+        other = _read_result(last)
+        one = other and other._replace(value=other.before)
     else:
-        last, parts = branch, _choose_value(first, second)
-    if parts is None:
+        if isinstance(first, ast.Return) and second is None:
+            last = second = next(iter(after), branch)
+        one = _read_result(first)
+        other = _read_result(second) if second is not None else one and one._replace(value=one.before)
+    if one is None or other is None or one.start != other.start or not (one.value and other.value):
         return None
-    text = f"{parts[0]} torch.where({test}, {parts[1]}, {parts[2]})"
+    text = f"{one.start} torch.where({test}, {one.value}, {other.value})"
     splice = file.replace_statements(branch, last, text)
     return ProgramChange("code", f"`{text}`", ((file.name, splice),), is_whole=True)
 
 
-def _choose_result(one: ast.Return, other: ast.stmt) -> tuple[str, str, str] | None:
-    if one.value is None or not isinstance(other, ast.Return) or other.value is None:
-        return None
-    return "return", ast.unparse(one.value), ast.unparse(other.value)
+class _Result(NamedTuple):
+    """What a statement makes of `value`: `y =` or `return`; and what has the value before it."""
+
+    start: str
+    before: str
+    value: str
 
 
-def _choose_value(first: ast.stmt, second: ast.stmt | None) -> tuple[str, str, str] | None:
-    one = _read_assignment(first)
-    other = one and ((one[0], one[0]) if second is None else _read_assignment(second))
-    if one is None or other is None or one[0] != other[0]:
-        return None
-    return f"{one[0]} =", one[1], other[1]
-
-
-def _read_assignment(node: ast.stmt) -> tuple[str, str] | None:
-    """The name and the new value of `y = a` or `y += a`."""
+def _read_result(node: ast.stmt) -> _Result | None:
+    """That of `y = a`, `y += a` or `return a`."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        return _Result("return", "", ast.unparse(node.value))
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id, ast.unparse(node.value)
+        name = node.targets[0].id
+        return _Result(f"{name} =", name, ast.unparse(node.value))
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        changed = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
-        return node.target.id, ast.unparse(changed)
+        name = node.target.id
+        return _Result(f"{name} =", name, ast.unparse(ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)))
     return None
 
 
@@ -583,8 +566,19 @@ def _compile(
 ) -> list[Part]:
     """What compiles a callee where it is made or defined; nothing if that is not known."""
     if isinstance(callee, ast.Attribute):
-        made, owner = _find_attribute(file, function, compiled, callee.attr), file.parents[function]
-        defined = [(file, node) for node in getattr(owner, "body", ()) if getattr(node, "name", None) == callee.attr]
+        # An attribute of `self`: below what compiles the model, or in `__init__` if the method itself is compiled.
+        body = getattr(file.parents[function], "body", ())
+        methods = [node for node in body if getattr(node, "name", None) == "__init__"]
+        made = [
+            (file, one, f"self.{callee.attr}")
+            for method in methods
+            for one in method.body
+            if callee.attr in _list_assigned(one)
+        ]
+        statement, path = compiled.file.find_statement_of(compiled.node), write_path(compiled.result)
+        if made and compiled.node not in function.decorator_list:
+            made = [(compiled.file, statement, f"{path}.{callee.attr}")] if statement is not None and path else []
+        defined = [(file, node) for node in body if getattr(node, "name", None) == callee.attr]
     else:
         name = ast.unparse(callee)
         made = _find_made(program, file, function, name, _MOST_CALLERS)
@@ -595,17 +589,6 @@ def _compile(
         decorator = f"@torch.compile({options})" if options else "@torch.compile"
         found = [(other, other.insert_before(node, [decorator])) for other, node in defined]
     return [(other.name, splice) for other, splice in found if splice is not None]
-
-
-def _find_attribute(file: ProgramFile, function: Function, compiled: CompileCall, name: str) -> list[Made]:
-    """An attribute of `self`: below what compiles the model, or in `__init__` if the method itself is compiled."""
-    methods = (one for one in getattr(file.parents[function], "body", ()) if getattr(one, "name", None) == "__init__")
-    made = [one for method in methods for one in method.body if name in _list_assigned(one)]
-    if compiled.node in function.decorator_list:
-        return [(file, one, f"self.{name}") for one in made]
-    statement = compiled.file.find_statement_of(compiled.node)
-    path = write_path(compiled.result)
-    return [(compiled.file, statement, f"{path}.{name}")] if made and statement is not None and path else []
 
 
 def _find_made(program: Program, file: ProgramFile, function: Function | None, name: str, levels: int) -> list[Made]:

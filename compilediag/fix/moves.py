@@ -9,7 +9,7 @@ see their changes. Packages can add moves: an entry point of the group `compiled
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.change import CallSite, Edit, Settings
@@ -124,19 +124,16 @@ class TryAlternatives:
 def _make_bundle(
     seen: Observation, cause: Cause | None, edits: Sequence[Edit], settings: Settings | None, title: str
 ) -> Bundle:
-    found = [change_edits(seen, edits, _find_kind(edits), title)] if edits else []
+    if all(edit.kind == "replace" and not edit.call for edit in edits):
+        kind = "dynamic"
+    elif all("mark_" in edit.new for edit in edits):
+        kind = "marks"
+    else:
+        kind = "tensor" if any("tensor(" in edit.new for edit in edits) else "code"
+    found = [change_edits(seen, edits, kind, title)] if edits else []
     if settings:
         found.append(assign_settings(settings) if cause is None else seen.change_settings(cause, settings))
     return () if None in found else tuple(change for change in found if change is not None)
-
-
-def _find_kind(edits: Sequence[Edit]) -> str:
-    news = [edit.new for edit in edits]
-    if all(edit.kind == "replace" and not edit.call for edit in edits):
-        return "dynamic"
-    if all("mark_" in new for new in news):
-        return "marks"
-    return "tensor" if any("tensor(" in new for new in news) else "code"
 
 
 # Marks
@@ -178,10 +175,11 @@ def _find_arguments(program: Program, site: CallSite, value: str) -> Iterator[tu
     call = parse_call(site.call or "")
     if call is None:
         return
-    at = next((place for place, node in _list_places(call) if _begins(value, ast.unparse(node))), None)
-    if at is None:
+    texts = ((place, ast.unparse(node)) for place, node in _list_places(call))
+    found = [(place, text) for place, text in texts if value == text or value.startswith((f"{text}.", f"{text}["))]
+    if not found:
         return
-    own = ast.unparse(dict(_list_places(call))[at])
+    at, own = found[0]
     for file, other in program.list_calls(ast.unparse(call.func)):
         node, statement = dict(_list_places(other)).get(at), file.find_statement_of(other)
         argument = write_path(ast.unparse(node)) if node is not None else None
@@ -193,11 +191,6 @@ def _list_places(call: ast.Call) -> list[tuple[int | str, ast.expr]]:
     """The arguments of a call with their position or keyword."""
     named = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
     return [*enumerate(call.args), *named]
-
-
-def _begins(value: str, argument: str) -> bool:
-    """True for `batch['ids']` and `batch`."""
-    return value == argument or (value.startswith(argument) and value[len(argument)] in ".[")
 
 
 # Settings
@@ -233,7 +226,9 @@ class Configure:
 
 
 class PrintLater:
-    """`print` and functions of `logging` after the graph, in place of a graph break at each."""
+    """`print` and functions of `logging` after the graph, in place of a graph break at each. One f-string replaces the
+    arguments of each `print`: torch moves no tuple or list.
+    """
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         rows = list_breaks(seen.evidence)
@@ -244,7 +239,22 @@ class PrintLater:
                 name = write_path(ast.unparse(call.args[0]))
                 if name is not None:
                     yield (_register(seen, ast.unparse(call.func), name),)
-        texts = tuple(_print_texts(seen.program, {(row.user_file, row.user_line) for row in rows}))
+        lines = {(row.user_file, row.user_line) for row in rows}
+        texts = []
+        for file, printed in seen.program.list_calls("print"):
+            is_plain = not printed.keywords and not any(isinstance(each, ast.Starred) for each in printed.args)
+            if not (is_plain and printed.args and (file.name, printed.lineno) in lines):
+                continue
+            parts: list[ast.expr] = []
+            for value in printed.args:
+                text = ast.FormattedValue(value, conversion=-1)
+                parts += [
+                    ast.Constant(" "),
+                    ast.Constant(str(value.value)) if isinstance(value, ast.Constant) else text,
+                ]
+            new = f"print({ast.unparse(ast.JoinedStr(parts[1:]))})"
+            title = f"one text, {format_place(file.name, printed.lineno)}"
+            texts.append(change_file("code", title, file, file.replace(printed, new)))
         if texts:
             yield (*texts, _register(seen, _REGISTERS[0], "print"))
 
@@ -252,22 +262,6 @@ class PrintLater:
 def _register(seen: Observation, function: str, name: str) -> ProgramChange:
     file, line = seen.program.main, f"{function}({name})"
     return change_file("settings", line, file, file.insert_below_imports(line))
-
-
-def _print_texts(program: Program, lines: Container[tuple[str | None, int | None]]) -> Iterator[ProgramChange]:
-    """One f-string in place of the arguments of each `print` at these lines: torch moves no tuple or list."""
-    for file, call in program.list_calls("print"):
-        is_plain = not call.keywords and not any(isinstance(each, ast.Starred) for each in call.args)
-        if is_plain and call.args and (file.name, call.lineno) in lines:
-            parts: list[ast.expr] = []
-            for value in call.args:
-                parts += [ast.Constant(" ")] if parts else []
-                if isinstance(value, ast.Constant):
-                    parts.append(ast.Constant(str(value.value)))
-                else:
-                    parts.append(ast.FormattedValue(value, conversion=-1))
-            title, new = f"one text, {format_place(file.name, call.lineno)}", ast.unparse(ast.JoinedStr(parts))
-            yield change_file("code", title, file, file.replace(call, f"print({new})"))
 
 
 _REGISTERS = tuple(
@@ -294,58 +288,46 @@ class TensorForNumber:
             if change is not None:
                 yield (change,)
             last = cause.path.steps[-1] if cause.path.steps else None
-            if last is None and cause.path.scope == "G":
-                yield from _set_global(seen.program, cause.path.root)
-            if last is not None and isinstance(last.value, str):
-                find = _set_attribute if last.kind == "attr" else _set_item
-                yield from find(seen.program, last.value)
+            kind, key = ("global", cause.path.root) if last is None else (last.kind, last.value)
+            if not isinstance(key, str) or (last is None and cause.path.scope != "G"):
+                continue
+            tensors, buffers = [], []
+            for file, value, name in _list_values(seen.program, kind, key):
+                made, statement = f"torch.tensor({file.get_text(value)})", file.find_statement_of(value)
+                title = f"`{name}` as a tensor, {format_place(file.name, value.lineno)}"
+                tensors.append(change_file("tensor", title, file, file.replace(value, made)))
+                owner = name.removesuffix(f".{key}") if kind == "attr" else ""
+                function = file.find_function(statement.lineno) if statement is not None else None
+                if owner.isidentifier() and statement and function is not None and function.name == "__init__":
+                    text = f'{owner}.register_buffer("{key}", {made})'
+                    title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
+                    buffers.append(
+                        change_file("tensor", title, file, file.replace_statements(statement, statement, text))
+                    )
+            yield from (tuple(bundle) for bundle in (tensors, buffers) if bundle)
 
 
-def _set_attribute(program: Program, name: str) -> Iterator[Bundle]:
-    """`self.scale = torch.tensor(...)` at each assignment; `self.register_buffer("scale", ...)` in `__init__`."""
-    tensors, buffers = [], []
-    for file, node in program.walk(ast.Assign):
-        target = node.targets[0]
-        if len(node.targets) != 1 or not isinstance(target, ast.Attribute) or target.attr != name:
-            continue
-        tensors.append(_use_tensor(file, node.value, ast.unparse(target)))
-        function = file.find_function(node.lineno)
-        if function is not None and function.name == "__init__" and isinstance(target.value, ast.Name):
-            text = f'{target.value.id}.register_buffer("{name}", torch.tensor({file.get_text(node.value)}))'
-            title = f"`{ast.unparse(target)}` as a buffer, {format_place(file.name, node.lineno)}"
-            buffers.append(change_file("tensor", title, file, file.replace_statements(node, node, text)))
-    yield from (tuple(bundle) for bundle in (tensors, buffers) if bundle)
-
-
-def _use_tensor(file: ProgramFile, value: ast.expr, name: str) -> ProgramChange:
-    """`torch.tensor(value)` in place of a value, which has this name."""
-    splice = file.replace(value, f"torch.tensor({file.get_text(value)})")
-    return change_file("tensor", f"`{name}` as a tensor, {format_place(file.name, value.lineno)}", file, splice)
-
-
-def _set_global(program: Program, name: str) -> Iterator[Bundle]:
-    """`STEP = torch.tensor(0)` at each assignment of a global."""
-    found = []
-    for file, node in program.walk(ast.Assign):
-        if [ast.unparse(target) for target in node.targets] == [name]:
-            function = file.find_function(node.lineno)
-            declared = [one for one in ast.walk(function) if isinstance(one, ast.Global)] if function else []
-            if function is None or any(name in one.names for one in declared):
-                found.append(_use_tensor(file, node.value, name))
-    if found:
-        yield tuple(found)
-
-
-def _set_item(program: Program, key: str) -> Iterator[Bundle]:
-    """`lr=torch.tensor(0.1)` where an optimizer is made, and `group["lr"] = torch.tensor(...)` where it is changed."""
-    found = []
+def _list_values(program: Program, kind: str, name: str) -> Iterator[tuple[ProgramFile, ast.expr, str]]:
+    """What is assigned to a global (`STEP = 0`), an attribute (`self.scale = 0.5`), or an item: `group["lr"] = 0.1`, or
+    `lr=0.1` where an optimizer is made.
+    """
     for file, node in program.walk(ast.AST):
-        keywords = node.keywords if isinstance(node, ast.Call) else []
-        found += [_use_tensor(file, keyword.value, key) for keyword in keywords if keyword.arg == key]
-        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
-            found += [_use_tensor(file, node.value, key)] if ast.unparse(target.slice) == repr(key) else []
-    if found:
-        yield tuple(found)
+        if isinstance(node, ast.Call) and kind not in ("global", "attr"):
+            yield from ((file, keyword.value, name) for keyword in node.keywords if keyword.arg == name)
+        if not isinstance(node, ast.Assign):
+            continue
+        target = node.targets[0]
+        if kind == "global":
+            is_meant = [ast.unparse(each) for each in node.targets] == [name]
+            function = file.find_function(node.lineno) if is_meant else None
+            if function is not None:
+                is_meant = any(name in one.names for one in ast.walk(function) if isinstance(one, ast.Global))
+        elif kind == "attr":
+            is_meant = len(node.targets) == 1 and isinstance(target, ast.Attribute) and target.attr == name
+        else:
+            is_meant = isinstance(target, ast.Subscript) and ast.unparse(target.slice) == repr(name)
+        if is_meant:
+            yield file, node.value, ast.unparse(target) if kind == "attr" else name
 
 
 #: All moves, in the order in which their changes are preferred.

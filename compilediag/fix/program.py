@@ -52,15 +52,16 @@ class ProgramChange:
     uncompiled: str | None = None
 
     def split(self) -> list[ProgramChange]:
-        """The change in the smallest parts that can be left out."""
+        """The change in the smallest parts that can be left out: statements, each a line, and settings."""
         if self.is_whole or len(self.parts) + len(self.settings) < 2:
             return [self]
-        lines = [
-            ProgramChange(self.kind, splice.new.strip() or self.title, ((file, splice),))
-            for file, whole in self.parts
-            for splice in _split_lines(whole)
-        ]
-        return [*lines, *(assign_settings({key: value}, self.place) for key, value in self.settings)]
+        found = []
+        for file, whole in self.parts:
+            lines = whole.new.splitlines(keepends=True)
+            is_one = not whole.is_line or len(lines) < 2 or not all(map(_is_statement, lines))
+            splices = [whole] if is_one else [Splice(whole.start, whole.end, line, True) for line in lines]
+            found += [ProgramChange(self.kind, one.new.strip() or self.title, ((file, one),)) for one in splices]
+        return [*found, *(assign_settings({key: value}, self.place) for key, value in self.settings)]
 
 
 def change_file(kind: str, title: str, file: ProgramFile, splice: Splice) -> ProgramChange:
@@ -72,13 +73,6 @@ def assign_settings(settings: Settings, place: Place = MODULE) -> ProgramChange:
     """The change that assigns settings of torch."""
     title = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
     return ProgramChange("settings", title, (), tuple(settings.items()), place)
-
-
-def _split_lines(splice: Splice) -> list[Splice]:
-    """Lines that are put at one place, each as a splice of its own; other code as it is."""
-    lines = splice.new.splitlines(keepends=True)
-    is_one = not splice.is_line or len(lines) < 2 or not all(map(_is_statement, lines))
-    return [splice] if is_one else [Splice(splice.start, splice.end, line, True) for line in lines]
 
 
 def _is_statement(line: str) -> bool:
@@ -158,31 +152,31 @@ class Program:
         for name, splice in dict.fromkeys(itertools.chain.from_iterable(parts)):
             splices.setdefault(name, []).append(splice)
         for place, group in group_by(changes, lambda change: change.place).items():
-            self._add_settings(place, merge_settings([dict(change.settings) for change in group]).settings, splices)
-        return {name: self._splice(self.files[name], found) for name, found in splices.items() if found}
-
-    def _add_settings(self, place: Place, settings: Settings, splices: dict[str, list[Splice]]) -> None:
-        if not settings:
-            return
-        file = self.main if place == MODULE else self.files[place[0]]
-        own = splices.setdefault(file.name, [])
-        if place == MODULE:
-            own += file.assign_settings(settings)
-            return
-        function = file.find_function(place[1])
-        lines = format_settings(settings).splitlines()
-        inserted = file.insert_before(function.body[0], lines) if function is not None else None
-        if inserted is None:
-            raise EditError("the settings have no place")
-        own.append(inserted)
-
-    def _splice(self, file: ProgramFile, found: Sequence[Splice]) -> EditedSource:
-        cells = self._cells  # What a cell imports, the cells below it have.
-        around = cells[: cells.index(file) + 1] if file in cells else [file]
-        needs_torch = any("torch." in splice.new for splice in found)
-        has_torch = any(imports_torch(one.tree) for one in around)
-        wanted = [file.insert_import(IMPORT_TORCH)] if needs_torch and not has_torch else []
-        return file.join([*wanted, *found], may_meet=True)
+            settings = merge_settings([dict(change.settings) for change in group]).settings
+            if not settings:
+                continue
+            file = self.main if place == MODULE else self.files[place[0]]
+            own = splices.setdefault(file.name, [])
+            if place == MODULE:
+                own += file.assign_settings(settings)
+                continue
+            function = file.find_function(place[1])
+            lines = format_settings(settings).splitlines()
+            inserted = file.insert_before(function.body[0], lines) if function is not None else None
+            if inserted is None:
+                raise EditError("the settings have no place")
+            own.append(inserted)
+        edited = {}
+        cells = self._cells
+        for name, found in splices.items():
+            file = self.files[name]
+            around = cells[: cells.index(file) + 1] if file in cells else [file]  # A cell has what those above import.
+            needs_torch = any("torch." in splice.new for splice in found)
+            has_torch = any(imports_torch(one.tree) for one in around)
+            wanted = [file.insert_import(IMPORT_TORCH)] if needs_torch and not has_torch else []
+            if found:
+                edited[name] = file.join([*wanted, *found], may_meet=True)
+        return edited
 
     def diff(self, changes: Sequence[ProgramChange], folder: str | None = None) -> str:
         """The changes as a unified diff; paths are relative to `folder` where they are below it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ..diagnosis.plan.plan import SearchOutcome
@@ -20,10 +19,9 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
         blocks.append(CodeBlock(make_patch(result, folder).rstrip("\n"), "The patch:"))
         # What comes back without each change; known only if there are several.
         several = result.changes if len(result.changes) > 1 else ()
+        without = ((change, result.without[change]) for change in several if change in result.without)
         reasons: list[list[Block]] = [
-            [f"without {change.title}: {_describe_without(result.without[change])}"]
-            for change in several
-            if change in result.without
+            [f"without {change.title}: {state.objection or _describe_counts(state)}"] for change, state in without
         ]
         blocks += ["Each line is needed:", Items(reasons)] if reasons else []
     blocks += [table] if (table := _describe_runs(result)) is not None else []
@@ -34,7 +32,18 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
                 [[Para(Place(left.place), ": " if left.place else "", _describe_left(left))] for left in result.left]
             ),
         ]
-    alternatives = [[text] for text in _list_alternatives(result)] if result.holds else []
+    # Other changes that do as much as the ones that were found, the smallest first.
+    equal = [
+        one
+        for one in result.attempts
+        if result.holds
+        and result.after is not None
+        and one.state.objection is None
+        and one.state.score.result == result.after.score.result
+        and not {*result.changes} & {*one.state.changes}
+    ]
+    equal.sort(key=lambda one: one.state.lines)
+    alternatives = [[f"{one.title} ({format_amount(one.state.lines, 'line')})"] for one in equal[:_MOST_ALTERNATIVES]]
     blocks += ["As good:", Items(alternatives)] if alternatives else []
     rejected = [attempt for attempt in result.attempts if attempt.state.objection]
     if rejected:
@@ -58,22 +67,6 @@ def _describe_left(left: Left) -> str:
     amount = format_amount(left.recompiles, "recompile") if left.recompiles else ""
     facts = ", ".join(filter(None, (amount, left.line)))
     return f"{left.what}{when}{f' ({facts})' if facts else ''}: {reason}"
-
-
-def _list_alternatives(result: FixResult) -> Iterator[str]:
-    """Other changes that do as much as the ones that were found, the smallest first."""
-    after = result.after
-    if after is None or not result.changes:
-        return
-    equal = [
-        one
-        for one in result.attempts
-        if one.state.objection is None
-        and one.state.score.result == after.score.result
-        and not set(result.changes) & set(one.state.changes)
-    ]
-    for one in sorted(equal, key=lambda one: one.state.lines)[:_MOST_ALTERNATIVES]:
-        yield f"{one.title} ({format_amount(one.state.lines, 'line')})"
 
 
 def make_headline(result: FixResult) -> str:
@@ -103,34 +96,23 @@ def _describe_counts(state: State) -> str:
     counts += [f"{format_amount(state.run.largest, 'call')} in a graph"] if state.is_unrolled else []
     counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
     counts += [f"{format_seconds(state.run.guards_us / 1e6)} for a check of all guards"] if state.has_guards else []
-    return " and ".join(counts) or format_amount(state.run.limits, "limit")
-
-
-def _describe_without(state: State) -> str:
-    """What comes back without a change."""
-    return state.objection or (_describe_counts(state) if state.score.is_open else "0 recompiles")
+    return " and ".join(counts) or (format_amount(state.run.limits, "limit") if state.run.limits else "0 recompiles")
 
 
 def _describe_change(before: State, after: State) -> str:
-    parts = []
-    if before.run.recompiles or after.run.recompiles or not before.has_guards:
-        parts.append(f"recompiles {before.run.recompiles} -> {after.run.recompiles}")
-    if after.run.recompiles < before.run.recompiles and after.run.compiles >= before.run.compiles:
-        parts.append(f"compiles {before.run.compiles} -> {after.run.compiles}")
-    if before.run.graph_breaks or after.run.graph_breaks:
-        parts.append(f"graph breaks {before.run.graph_breaks} -> {after.run.graph_breaks}")
-    if before.is_unrolled:
-        parts.append(f"calls in the largest graph {before.run.largest:,} -> {after.run.largest:,}")
-    if before.run.uncached:
-        parts.append(f"graphs that no cache keeps {before.run.uncached} -> {after.run.uncached}")
-    if before.has_guards:
-        parts.append(
-            f"a check of all guards {format_seconds(before.run.guards_us / 1e6)} -> "
-            f"{format_seconds(after.run.guards_us / 1e6)}"
-        )
-    if before.run.limits:
-        parts.append(f"limits reached {before.run.limits} -> {after.run.limits}")
-    return ", ".join(parts)
+    one, other = before.run, after.run
+    is_compiled_instead = other.recompiles < one.recompiles and other.compiles >= one.compiles
+    seconds = [format_seconds(run.guards_us / 1e6) for run in (one, other)]
+    facts = (
+        (one.recompiles or other.recompiles or not before.has_guards, "recompiles", one.recompiles, other.recompiles),
+        (is_compiled_instead, "compiles", one.compiles, other.compiles),
+        (one.graph_breaks or other.graph_breaks, "graph breaks", one.graph_breaks, other.graph_breaks),
+        (before.is_unrolled, "calls in the largest graph", f"{one.largest:,}", f"{other.largest:,}"),
+        (one.uncached, "graphs that no cache keeps", one.uncached, other.uncached),
+        (before.has_guards, "a check of all guards", *seconds),
+        (one.limits, "limits reached", one.limits, other.limits),
+    )
+    return ", ".join(f"{name} {first} -> {last}" for is_shown, name, first, last in facts if is_shown)
 
 
 def make_patch(result: FixResult, folder: str | None = None) -> str:
@@ -162,7 +144,19 @@ def _describe_runs(result: FixResult) -> Table | None:
 
 
 def to_outcome(result: FixResult) -> SearchOutcome:
-    """The result as it is stored in a session."""
+    """The result as it is stored in a session. The numbers are those of the proof, or without one the recompiles of the
+    search alone.
+    """
+    proof = result.proof
+    before, after = (proof.before, proof.after) if proof is not None else (result.before, result.after)
+    measured: dict[str, Any] = {}
+    if result.holds and before is not None and after is not None and result.program is not None:
+        measured["lines"] = result.program.count_lines(result.changes)
+        for name, state in (("before", before), ("after", after)):
+            measured[f"recompiles_{name}"] = state.run.recompiles
+            if proof is not None:
+                measured[f"compile_seconds_{name}"] = state.run.compile_seconds
+                measured[f"wall_seconds_{name}"] = state.run.run.wall
     return SearchOutcome(
         headline=make_headline(result),
         patch=make_patch(result),
@@ -172,24 +166,8 @@ def to_outcome(result: FixResult) -> SearchOutcome:
         ),
         rejected=tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
         notes=_list_notes(result),
-        **(_measure(result) if result.holds else {}),
+        **measured,
     )
-
-
-def _measure(result: FixResult) -> dict[str, Any]:
-    """The numbers of a `SearchOutcome`: those of the proof, or without one the recompiles of the search alone."""
-    proof = result.proof
-    before, after = (proof.before, proof.after) if proof is not None else (result.before, result.after)
-    if before is None or after is None or result.program is None:
-        return {}
-    lines = result.program.count_lines(result.changes)
-    found: dict[str, Any] = {"lines": lines}
-    for name, state in (("before", before), ("after", after)):
-        found[f"recompiles_{name}"] = state.run.recompiles
-        if proof is not None:
-            found[f"compile_seconds_{name}"] = state.run.compile_seconds
-            found[f"wall_seconds_{name}"] = state.run.run.wall
-    return found
 
 
 def format_attempt(result: FixResult, attempt: Attempt | None) -> str:

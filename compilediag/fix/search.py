@@ -245,9 +245,11 @@ class Search:
         """Search to the end, or to an interrupt, which ends the search but not its result."""
         try:
             if self._begin_search():
-                best = self._climb(self._unchanged[0])
-                best = self._leave_out(best)
-                self._finish(best)
+                best = self._unchanged[0]
+                # Build on the best state as long as a move makes it better.
+                while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best)):
+                    best = better
+                self._finish(self._leave_out(best))
         except KeyboardInterrupt:
             self.result.is_interrupted = True
         finally:
@@ -397,44 +399,34 @@ class Search:
 
     # The climb
 
-    def _climb(self, best: State) -> State:
-        """Build on the best state as long as a move makes it better."""
-        while not self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
-            is_done = best is not self._unchanged[0] and not best.score.is_open
-            better = None if is_done else self._take_step(best)
-            if better is None:
-                break
-            best = better
-        return best
-
     def _take_step(self, best: State) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
         whole changes.
         """
+        kept = _KEPT_RUNS if best.lines > 1 else 0
+        if self._is_exhausted(kept):
+            return None
         seen = self._observe(best)
         if best is self._unchanged[0]:
-            found = self._take_first_step(best, seen)
-            if found is not None:
-                self._keep(found)
-                return found
+            found: list[State] = []
+            for state in self._attempt_all(best, self._propose(FIRST, seen, 1)):
+                if is_better(state, best):
+                    found.append(state)
+                    # Nothing is better than what leaves nothing, is one line and no setting.
+                    is_least = not state.score.is_open and state.lines <= 1 and state.is_local
+                    if is_least or state.score.unrolled < best.score.unrolled:
+                        break
+            if found:
+                first = min(found, key=lambda state: state.rank)
+                self._keep(first)
+                return first
         for state in self._attempt_all(best, self._propose(self._moves, seen)):
             if is_better(state, best):
                 self._keep(state)
                 return state
-            if self._is_exhausted(_KEPT_RUNS if best.lines > 1 else 0):
-                return None
+            if self._is_exhausted(kept):
+                break
         return None
-
-    def _take_first_step(self, best: State, seen: Observation) -> State | None:
-        """The best of several whole changes; the first that leaves nothing, is one line and no setting."""
-        found: list[State] = []
-        for state in self._attempt_all(best, self._propose(FIRST, seen, 1)):
-            if is_better(state, best):
-                found.append(state)
-                is_least = not state.score.is_open and state.lines <= 1 and state.is_local
-                if is_least or state.score.unrolled < best.score.unrolled:
-                    break
-        return min(found, key=lambda state: state.rank, default=None)
 
     def _propose(
         self, moves: Iterable[Move], seen: Observation, each: int | None = None
@@ -449,32 +441,30 @@ class Search:
                     yield type(move).__name__, allowed
 
     def _attempt_all(self, best: State, proposed: Iterable[tuple[str, Bundle]]) -> Iterator[State]:
-        """The best state with each bundle in turn, as far as it can be added."""
+        """The best state with each bundle in turn, as far as it can be added; where it edits the same code, in place of
+        what did so before.
+        """
         waiting = iter(proposed)
         while batch := list(itertools.islice(waiting, self._limits.jobs)):
             self._run_ahead(_add(best, bundle) for _, bundle in batch)
             for move, bundle in batch:
-                state = self._attempt(best, bundle, move)
-                if state is not None:
-                    yield state
-
-    def _attempt(self, best: State, bundle: Bundle, move: str) -> State | None:
-        """The best state with a bundle added; where it edits the same code, in place of what did so before."""
-        changes = _add(best, bundle)
-        if {*changes} == {*best.changes}:
-            return None
-        title = format_names([change.title for change in bundle], 2)
-        state = self._try(changes, title)
-        if state is None and best.changes:
-            state = self._try([*_drop_overlapping(best.changes, bundle), *bundle], title)
-        if state is not None and frozenset(state.changes) not in self._reported:
-            self._reported.add(frozenset(state.changes))
-            is_kept = is_better(state, best)
-            if is_kept and self.result.after is not None and state.rank < self.result.after.rank:
-                self._keep(state)  # Before the report: an interrupt may follow it.
-            self.result.attempts.append(Attempt(state.number, title, state, best.run.recompiles, is_kept, move))
-            self._report(self.result, self.result.attempts[-1])
-        return state
+                changes = _add(best, bundle)
+                if {*changes} == {*best.changes}:
+                    continue
+                title = format_names([change.title for change in bundle], 2)
+                state = self._try(changes, title)
+                if state is None and best.changes:
+                    state = self._try([*_drop_overlapping(best.changes, bundle), *bundle], title)
+                if state is None:
+                    continue
+                if frozenset(state.changes) not in self._reported:
+                    self._reported.add(frozenset(state.changes))
+                    is_kept = is_better(state, best)
+                    if is_kept and self.result.after is not None and state.rank < self.result.after.rank:
+                        self._keep(state)  # Before the report: an interrupt may follow it.
+                    self.result.attempts.append(Attempt(state.number, title, state, best.run.recompiles, is_kept, move))
+                    self._report(self.result, self.result.attempts[-1])
+                yield state
 
     def _keep(self, state: State) -> None:
         self.result.after = state
@@ -605,7 +595,6 @@ def _drop(best: State, part: ProgramChange) -> tuple[ProgramChange, ...]:
 def _drop_overlapping(changes: Sequence[ProgramChange], bundle: Sequence[ProgramChange]) -> list[ProgramChange]:
     """The changes that do not edit what a bundle edits."""
     spans = [(name, splice.start, splice.end) for change in bundle for name, splice in change.parts]
-
     return [
         change
         for change in changes

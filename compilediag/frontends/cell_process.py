@@ -26,7 +26,6 @@ from ..trials.trial_process import Files, RunResult, is_torchs, run_process
 from ..watch import current, notice
 from .cell_source import hide_magic, is_statement, name_cell
 
-_NO_CHANGE = contextlib.nullcontext()
 #: Cell magics that run shell commands.
 _SHELLS = ("bash", "script", "sh")
 
@@ -104,7 +103,11 @@ def _run_cells(shell: InteractiveShell, edited: _EditedCells, cells: list[dict[s
         for inputs in (history.input_hist_parsed, history.input_hist_raw):
             inputs.extend([""] * (cell["number"] - len(inputs)))
         shell.execution_count = edited.number = cell["number"]
-        with contextlib.redirect_stdout(io.StringIO()) if _uses_recording(shell, cell["source"]) else _NO_CHANGE:
+        with (
+            contextlib.redirect_stdout(io.StringIO())
+            if _uses_recording(shell, cell["source"])
+            else contextlib.nullcontext()
+        ):
             done = shell.run_cell(cell["text"], store_history=True)
         error = done.error_before_exec or done.error_in_exec
         if error is None:

@@ -17,8 +17,7 @@ TRY, FIX = "try", "fix"
 TRIALS = (TRY, FIX)
 #: The first line of a cell with our magic, and its arguments.
 FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
-#: A line of a cell that trials leave out.
-_SKIP = re.compile(r"^\s*#\s*compilediag:\s*skip\s*$", re.MULTILINE)
+
 #: What IPython makes of a line magic that stands alone.
 _LINE_MAGIC = "get_ipython().run_line_magic("
 
@@ -26,11 +25,6 @@ _LINE_MAGIC = "get_ipython().run_line_magic("
 def is_trial(arguments: str) -> bool:
     """True for the arguments of a magic that runs the cells in fresh processes."""
     return arguments.split()[:1] in [[action] for action in TRIALS]
-
-
-def is_left_out(text: str) -> bool:
-    """True for a cell with the comment `# compilediag: skip`."""
-    return _SKIP.search(text) is not None
 
 
 def name_cell(number: int) -> str:

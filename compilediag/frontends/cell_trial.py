@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import re
 import sys
 import tempfile
 import threading
@@ -24,10 +25,9 @@ from ..formatting import format_bytes, format_names
 from ..json_document import to_plain
 from ..session import Session
 from ..system.interrupts import pass_on
-from ..trials import torch_api
 from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
 from ..trials.script_trial import ScriptTrial, try_script
-from .cell_source import FIRST_LINE, TRIALS, is_left_out, is_trial, name_cell, write_python
+from .cell_source import FIRST_LINE, TRIALS, is_trial, name_cell, write_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ..views.widget import DashboardWidget
 
 _PROCESS = ("-m", "compilediag.frontends.cell_process")
+#: The comment of a cell that is left out.
+_SKIP = re.compile(r"^\s*#\s*compilediag:\s*skip\s*$", re.MULTILINE)
 #: Runs without the plan, and with it.
 _RUNS = 2
 #: Hides the GPUs from a process.
@@ -113,12 +115,15 @@ def collect_cells(shell: InteractiveShell, last: CellCode | None, options: Trial
     cells = list(_list_cells(shell, last))
     if unknown := options.skipped - {cell.number for cell in cells}:
         raise CompilediagError(f"--skip {min(unknown)}: no cell with this number was executed")
-    failures = {cell.number: _read_failure(shell, cell.number) for cell in cells}
-    interrupted = {cell.number for cell in cells if failures[cell.number] == "KeyboardInterrupt"}
-    left_out = {cell.number for cell in cells if cell.number in options.skipped or is_left_out(cell.text)}
+    known = getattr(shell.history_manager, "exceptions", None)
+    # Before IPython 9 it is not known which cells raised something.
+    failures = known if isinstance(known, Mapping) else {cell.number: {} for cell in cells}
+    names = {cell.number: (failures.get(cell.number) or {}).get("ename") for cell in cells}
+    interrupted = {number for number, name in names.items() if name == "KeyboardInterrupt"}
+    left_out = {cell.number for cell in cells if cell.number in options.skipped or _SKIP.search(cell.text)}
     return CellProgram(
         tuple(
-            CellJob(cell.number, cell.text, write_python(cell.text), failures[cell.number] is not None)
+            CellJob(cell.number, cell.text, write_python(cell.text), failures.get(cell.number) is not None)
             for cell in cells
             if cell.number not in interrupted | left_out
         ),
@@ -130,7 +135,10 @@ def collect_cells(shell: InteractiveShell, last: CellCode | None, options: Trial
 
 def describe_gpu_memory() -> str | None:
     """What this kernel holds on GPUs, in one line; None if it holds nothing there."""
-    held = torch_api.measure_gpu_memory()
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    held = sum(torch.cuda.memory_reserved(device) for device in range(torch.cuda.device_count()))
     if not held:
         return None
     return f"This kernel holds {format_bytes(held)} of GPU memory. The processes need theirs beside it."
@@ -191,15 +199,6 @@ def _list_cells(shell: InteractiveShell, last: CellCode | None) -> Iterator[Cell
     yield from (cell for cell in executed if not cell.is_tried and (last is None or cell.number < last.number))
     if last is not None:
         yield last
-
-
-def _read_failure(shell: InteractiveShell, number: int) -> str | None:
-    """The name of the exception that a cell raised; None if it raised none. Before IPython 9 it is not known."""
-    failures = getattr(shell.history_manager, "exceptions", None)
-    if not isinstance(failures, Mapping):
-        return "unknown"
-    failure = failures.get(number)
-    return None if failure is None else str(failure.get("ename"))
 
 
 def _format_trial(trial: ScriptTrial) -> str:

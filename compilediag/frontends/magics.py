@@ -142,14 +142,6 @@ def parse_line_arguments(line: str) -> argparse.Namespace:
     return args
 
 
-def parse_cell_arguments(line: str) -> argparse.Namespace:
-    """The arguments of the cell magic. UsageError, in one line, if they are wrong."""
-    args = CELL_PARSER.parse_args(arg_split(line))
-    if args.report is not None:
-        check_report_name(args.report)
-    return args
-
-
 def check_report_name(path: str) -> None:
     """UsageError unless a browser would open a file of this name as HTML."""
     name = unquote(path)
@@ -227,33 +219,24 @@ def complete_arguments(context: CompletionContext) -> SimpleMatcherResult:
     found = _ARGUMENTS.fullmatch(context.text_until_cursor)
     if found is None or (found[1] == "%%" and context.cursor_line > 0):
         return {"completions": [], "suppress": False}
-    before, word = _split_last_word(found[2])
-    options = list(_list_candidates(found[1] == "%%", before, word))
+    before = found[2].split()
+    word = before.pop() if before and not found[2][-1].isspace() else ""
+    is_cell, previous = found[1] == "%%", before[-1] if before else ""
+    if previous in ("report", "--report", "save", "--my-code"):
+        options = [*_list_paths(word, SUFFIXES.get(previous.lstrip("-"), (".py",)))]
+    else:
+        parser = TRIAL_PARSER if is_trial(" ".join(before)) else CELL_PARSER if is_cell else LINE_PARSER
+        names = [option for option in parser.list_options() if option not in before or option in _REPEATED]
+        if previous == "--detail":
+            names = [*DETAILS]
+        elif not before and not word.startswith("-"):
+            names = [*TRIALS, *names] if is_cell else [*ACTIONS]
+        options = [name for name in names if name.startswith(word)]
     return {
         "completions": [SimpleCompletion(text=option, type="param") for option in options],
         "suppress": bool(options),
         "matched_fragment": word,
     }
-
-
-def _split_last_word(text: str) -> tuple[list[str], str]:
-    """The complete words of a line, and the one that the cursor is in."""
-    words = text.split()
-    return (words, "") if not words or text[-1].isspace() else (words[:-1], words[-1])
-
-
-def _list_candidates(is_cell: bool, before: list[str], word: str) -> Iterator[str]:
-    parser = TRIAL_PARSER if is_trial(" ".join(before)) else CELL_PARSER if is_cell else LINE_PARSER
-    previous = before[-1] if before else ""
-    if previous == "--detail":
-        names: list[str] = list(DETAILS)
-    elif previous in ("report", "--report", "save") or previous == "--my-code":
-        return (yield from _list_paths(word, SUFFIXES.get(previous.lstrip("-"), (".py",))))
-    else:
-        names = [option for option in parser.list_options() if option not in before or option in _REPEATED]
-        if not before and not word.startswith("-"):
-            names = [*TRIALS, *names] if is_cell else list(ACTIONS)
-    yield from (name for name in names if name.startswith(word))
 
 
 def _list_paths(word: str, suffixes: tuple[str, ...]) -> Iterator[str]:
@@ -318,7 +301,10 @@ class CompileWatch(Magics):
                 # The dashboard is enough: a result that nobody assigns would be printed below it.
                 return None if is_statement(self.shell) else self._session
             if action == "off":
-                print(_describe_stop(stop_all()))
+                stopped = stop_all()
+                print(f"compilediag: {'watch stopped' if stopped is not None else 'no watch is running'}")
+                if stopped is not None:  # A notebook that was reloaded meanwhile has no record of the numbers.
+                    print(format_headline(compute_totals(stopped.data), find_gaps(stopped.data)))
             elif action in SUFFIXES:
                 session = self._find_session()
                 write = session.report if action == "report" else session.save
@@ -389,7 +375,9 @@ class CompileWatch(Magics):
     def begin_cell(self, line: str) -> None:
         """Start the watch of a cell; `line` has the arguments. The transformed cell calls this first."""
         show_magic_in_tracebacks(sys._getframe(1).f_code.co_filename, f"%%compilewatch {line}".rstrip())
-        args = parse_cell_arguments(line)
+        args = CELL_PARSER.parse_args(arg_split(line))
+        if args.report is not None:
+            check_report_name(args.report)
         with _raise_usage_errors():
             if args.report:
                 args.report = _expand_path(args.report)
@@ -417,7 +405,11 @@ class CompileWatch(Magics):
             self._last = watched, cell.session
             self._watched[cell.session.data.path] = watched
         if not cell.args.quiet:
-            print(_summarize_cell(cell))
+            # The summary line is about what the cell itself compiled.
+            before: dict[str, Any] = {**cell.totals}
+            after: dict[str, Any] = {**compute_totals(cell.session.data)}
+            own = {name: after[name] - before[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
+            print(format_headline(own, find_gaps(cell.session.data)))
         if cell.args.report:
             with self._fail_cell_on_error(result):
                 written = cell.session.report(cell.args.report)
@@ -514,22 +506,6 @@ def _print_written(action: str, path: Path) -> None:
     """Say which file was written, where, and how large it is."""
     what = "report" if action == "report" else "session"
     print(f"compilediag: wrote the {what} ({format_bytes(path.stat().st_size)}) to {path}")
-
-
-def _describe_stop(session: Session | None) -> str:
-    """What `off` prints: also the numbers, because a notebook that was reloaded meanwhile has no record of them."""
-    if session is None:
-        return "compilediag: no watch is running"
-    totals = compute_totals(session.data)
-    return f"compilediag: watch stopped\n{format_headline(totals, find_gaps(session.data))}"
-
-
-def _summarize_cell(cell: _WatchedCell) -> str:
-    """The summary line of what the cell itself compiled."""
-    before: dict[str, Any] = {**cell.totals}
-    after: dict[str, Any] = {**compute_totals(cell.session.data)}
-    own = {name: after[name] - before[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
-    return format_headline(own, find_gaps(cell.session.data))
 
 
 def _check_recompiles(cell: _WatchedCell) -> None:

@@ -62,8 +62,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         counts_replays = limits is not None and limits.min_cudagraph_coverage is not None
         with cd.watch(calls=limits is not None and limits.no_silent_eager, replays=counts_replays) as session:
             result = yield
-    _report_totals(item, session)
-    _check_limits(session, limits)
+    from compilediag.diagnosis.gate import check
+    from compilediag.views.totals import compute_totals
+
+    # What the test compiled is in its properties in JUnit's XML, and in the sums of the last line.
+    totals = compute_totals(session.data)
+    found: dict[str, float] = {name: totals[name] for name in REPORTED}  # type: ignore[literal-required]
+    item.user_properties.extend((f"compilediag_{name}", round(value, 3)) for name, value in found.items())
+    item.config.stash[_RECORDED].append(found)
+    # A function that an earlier test compiled is not compiled again: compiling nothing is fine.
+    if limits is not None and (broken := check(session.data, limits, must_compile=False)):
+        pytest.fail("compilediag: " + "\n".join(map(str, broken)), pytrace=False)
     return result
 
 
@@ -78,26 +87,6 @@ def _parse_limits(marker: pytest.Mark) -> Limits:
     if values.get("baseline") is not None:
         values["baseline"] = read_baseline(values["baseline"])
     return Limits(**values)
-
-
-def _report_totals(item: pytest.Item, session: Session) -> None:
-    """Add what the test compiled to its properties in JUnit's XML, and to the sums of the last line."""
-    from compilediag.views.totals import compute_totals
-
-    totals = compute_totals(session.data)
-    found: dict[str, float] = {name: totals[name] for name in REPORTED}  # type: ignore[literal-required]
-    item.user_properties.extend((f"compilediag_{name}", round(value, 3)) for name, value in found.items())
-    item.config.stash[_RECORDED].append(found)
-
-
-def _check_limits(session: Session, limits: Limits | None) -> None:
-    from compilediag.diagnosis.gate import check
-
-    if limits is not None:
-        # A function that an earlier test compiled is not compiled again: compiling nothing is fine.
-        broken = check(session.data, limits, must_compile=False)
-        if broken:
-            pytest.fail("compilediag: " + "\n".join(map(str, broken)), pytrace=False)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

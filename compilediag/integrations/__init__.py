@@ -30,7 +30,10 @@ def __getattr__(name: str) -> Any:
         value: Any = training_watch.read_metrics
     else:
         hooks, base, modules = _CALLBACKS[name]
-        value = _derive(name, getattr(training_watch, hooks), _import_bases(modules, base))
+        own = getattr(training_watch, hooks)
+        # It has this module, so that it can be pickled for a process that is spawned.
+        namespace = {"__module__": __name__, "__qualname__": name, "__doc__": own.__doc__}
+        value = type(name, (own, *_import_bases(modules, base)), namespace)
     globals()[name] = value
     return value
 
@@ -49,8 +52,3 @@ def _import_bases(modules: tuple[str, ...], name: str) -> tuple[type, ...]:
             raise ImportError(f"this callback needs {library}: pip install {library}")
         loaded = installed[:1]
     return tuple(getattr(importlib.import_module(module), name) for module in loaded)
-
-
-def _derive(name: str, hooks: type, bases: tuple[type, ...]) -> type:
-    """The class of a callback. It has this module, so that it can be pickled for a process that is spawned."""
-    return type(name, (hooks, *bases), {"__module__": __name__, "__qualname__": name, "__doc__": hooks.__doc__})

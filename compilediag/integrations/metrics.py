@@ -113,7 +113,14 @@ class Measuring:
         """What was counted so far: counters and gauges by their labels."""
         with self._lock:
             unnamed, self._unnamed = self._unnamed, []
-        names = self._find_fingerprints() if unnamed else {}
+        names: dict[str, str] = {}
+        if unnamed:
+            try:
+                with self._session.data.settled():
+                    names = name_causes(self._session.data)
+            except Exception as error:
+                pass_on(error)
+                own_log.debug("compilediag: fingerprints are not known: %r", error)
         with self._lock:
             for metric, row, labels, rank in unnamed:
                 found = names.get(row.compile_key or "", "")
@@ -121,16 +128,6 @@ class Measuring:
                     found = make_incident_fingerprint(row)
                 self._add(metric, getattr(row, "count", 1), (*labels, found, rank))
             return {metric: dict(values) for metric, values in self._values.items()}
-
-    def _find_fingerprints(self) -> dict[str, str]:
-        """The fingerprint of the finding on each recompile, by its compile key."""
-        try:
-            with self._session.data.settled():
-                return name_causes(self._session.data)
-        except Exception as error:
-            pass_on(error)
-            own_log.debug("compilediag: fingerprints are not known: %r", error)
-            return {}
 
     def _take(self, turn: Turn) -> None:
         """Count what is new; called in the writer's thread."""

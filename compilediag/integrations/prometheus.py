@@ -44,26 +44,26 @@ class Collector:
 
     def describe(self) -> list[Metric]:
         """The metrics, without values."""
-        return [self._make_family(metric) for metric in metrics.METRICS]
+        return [
+            _FAMILIES[metric.kind](
+                metric.name.replace(".", "_") + ("_seconds" if metric.unit == "s" else ""),
+                metric.text,
+                labels=metric.labels,
+            )
+            for metric in metrics.METRICS
+        ]
 
     def collect(self) -> list[Metric]:
         """The metrics as they are now."""
         families: list[Any] = self.describe()
+        bounds = [*map(floatToGoString, metrics.BOUNDS), "+Inf"]
         for family, values in zip(families, self._measuring.read().values(), strict=True):
             if isinstance(family, HistogramMetricFamily):
                 for labels, (counts, total) in list(self._buckets.items()):
-                    family.add_metric(labels, _accumulate(counts), sum_value=total[0])
+                    # Of each bucket its upper bound, and how many values are not above it.
+                    buckets = zip(bounds, map(float, itertools.accumulate(counts)), strict=True)
+                    family.add_metric(labels, [*buckets], sum_value=total[0])
             else:
                 for labels, value in values.items():
                     family.add_metric(labels, value)
         return families
-
-    def _make_family(self, metric: metrics.Metric) -> Any:
-        name = metric.name.replace(".", "_") + ("_seconds" if metric.unit == "s" else "")
-        return _FAMILIES[metric.kind](name, metric.text, labels=metric.labels)
-
-
-def _accumulate(counts: list[int]) -> list[tuple[str, float]]:
-    """The pairs (upper bound, how many are not above it)."""
-    bounds = [*map(floatToGoString, metrics.BOUNDS), "+Inf"]
-    return [(bound, float(total)) for bound, total in zip(bounds, itertools.accumulate(counts), strict=True)]

@@ -118,11 +118,10 @@ class TrainingWatch:
         self._is_running = False
         atexit.unregister(self.end)
         stop()
-        if self._is_first and self.session is not None:
-            self._write_results(self.session)
-
-    def _write_results(self, own: Session) -> None:
-        """Of all ranks whose files are here, as far as they are: this rank does not wait for the others."""
+        own = self.session
+        if not self._is_first or own is None:
+            return
+        # The results are of all ranks whose files are here, as far as they are: this rank does not wait for the others.
         places = (own.path, own.path.parent)  # Not those of a watch around the training.
         path = self._path if self._path is not None and Path(self._path).absolute() in places else None
         session = load(path) if path is not None and Path(path).is_dir() else own

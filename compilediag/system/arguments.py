@@ -36,17 +36,15 @@ class SuggestingParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         words = sys.argv[1:] if args is None else list(args)
         # argparse reports a missing argument first, and it often is missing because of a wrong option.
+        known = [option for action in self._actions for option in action.option_strings]
         for word in itertools.takewhile(lambda word: word.startswith("--") and word != "--", words):
-            if not self._knows(word.partition("=")[0]):
+            name = word.partition("=")[0]
+            if not any(option == name or (self.allow_abbrev and option.startswith(name)) for option in known):
                 self._refuse(word)
         found, unknown = super().parse_known_args(words, namespace)
         if unknown:
             self._refuse(unknown[0])
         return found, unknown
-
-    def _knows(self, name: str) -> bool:
-        known = (option for action in self._actions for option in action.option_strings)
-        return any(option == name or (self.allow_abbrev and option.startswith(name)) for option in known)
 
     def _refuse(self, word: str) -> None:
         if not word.startswith("-"):

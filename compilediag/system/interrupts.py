@@ -47,20 +47,17 @@ def find_interrupt(error: BaseException) -> BaseException | None:
     """
     if not isinstance(error, Exception) or isinstance(error, CompiledAfterWarmup):
         return error
-    try:
-        return _find_interrupt(error)
-    except (MemoryError, RecursionError):
-        return None  # There is no room to look for one.
-
-
-def _find_interrupt(error: Exception) -> BaseException | None:
     found: BaseException | None = error
-    for _ in range(_MOST_CHAINED):
-        if found is None or found.__traceback__ is None or (found is not error and _is_running(found.__traceback__)):
-            return None  # What was raised before our code was called is the program's own matter.
-        if not isinstance(found, Exception) or _is_from_outside(found):
-            return found
-        found = found.__cause__ or found.__context__
+    try:
+        for _ in range(_MOST_CHAINED):
+            trace = found.__traceback__ if found is not None else None
+            if found is None or trace is None or (found is not error and _is_running(trace)):
+                return None  # What was raised before our code was called is the program's own matter.
+            if not isinstance(found, Exception) or _is_from_outside(found):
+                return found
+            found = found.__cause__ or found.__context__
+    except (MemoryError, RecursionError):
+        pass  # There is no room to look for one.
     return None
 
 
@@ -75,7 +72,7 @@ def ignore(*kinds: type[Exception]) -> Iterator[None]:
 
 def _is_running(trace: TracebackType) -> bool:
     """True if the frame that caught an exception has not returned yet."""
-    frame: FrameType | None = sys._getframe(3)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame is not trace.tb_frame:
         frame = frame.f_back
     return frame is not None
@@ -99,21 +96,16 @@ def _is_called_by_interpreter(frame: FrameType, caller: TracebackType) -> bool:
     """True for a signal handler or a trace function: it gets the frame that it interrupts as an argument."""
     if frame.f_code.co_filename.startswith(_PACKAGE):
         return False
-    interrupted = caller.tb_frame
-    for one, other in pairwise(_read_arguments(frame)):
-        if (other is interrupted and type(one) is int) or (one is interrupted and type(other) is str):
-            return True
-    # It may have deleted its arguments.
-    return _is_at_check(caller) or frame.f_code in _list_handlers()
-
-
-def _read_arguments(frame: FrameType) -> list[Any]:
-    code, found = frame.f_code, frame.f_locals
+    interrupted, code, found = caller.tb_frame, frame.f_code, frame.f_locals
     arguments = [found.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & inspect.CO_VARARGS:
         more = found.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
         arguments += more if isinstance(more, tuple) else ()
-    return arguments
+    for one, other in pairwise(arguments):
+        if (other is interrupted and type(one) is int) or (one is interrupted and type(other) is str):
+            return True
+    # It may have deleted its arguments.
+    return _is_at_check(caller) or code in _list_handlers()
 
 
 def _list_handlers() -> list[CodeType]:
@@ -136,15 +128,12 @@ def _is_raised_by_none(error: Exception, last: TracebackType) -> bool:
     if _is_at_check(last):
         return True
     is_programs = type(error).__module__.partition(".")[0] not in _LIBRARIES
-    return (is_programs or isinstance(error, TimeoutError)) and not error.args and _is_at_call(last)
+    is_at_call = _read_operation(last) in ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
+    return (is_programs or isinstance(error, TimeoutError)) and not error.args and is_at_call
 
 
 def _is_at_check(trace: TracebackType) -> bool:
     return _read_operation(trace).startswith(_CHECKS)
-
-
-def _is_at_call(trace: TracebackType) -> bool:
-    return _read_operation(trace) in ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
 
 
 def _read_operation(trace: TracebackType) -> str:

@@ -63,13 +63,10 @@ class Plugin:
             return work(self._object)
         except Exception as error:
             pass_on(error)
-            self._note_error(error)
+            with self._lock:
+                self.failures += 1
+                self.reason = self.reason or _describe_error(error)
             return None
-
-    def _note_error(self, error: Exception) -> None:
-        with self._lock:
-            self.failures += 1
-            self.reason = self.reason or _describe_error(error)
 
 
 def _describe_error(error: Exception) -> str:

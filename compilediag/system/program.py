@@ -61,18 +61,16 @@ def program_name() -> str:
 
 def describe_program() -> dict[str, Any] | None:
     """The program of this process as plain values; None in a notebook or at a prompt."""
-    found = _announced or _find_main()
-    return None if found is None else {**asdict(found), "arguments": [*found.arguments]}
-
-
-def _find_main() -> RunningProgram | None:
-    main = sys.modules.get("__main__")
-    file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
-    if file is None or hasattr(builtins, "__IPYTHON__"):
-        return None
-    module = spec.name.removesuffix(".__main__") if spec is not None and spec.name else None
-    script = None if module else _find_path(file)
-    return RunningProgram(script, module, tuple(sys.argv[1:]), find_working_folder() or "")
+    found = _announced
+    if found is None:
+        main = sys.modules.get("__main__")
+        file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
+        if file is None or hasattr(builtins, "__IPYTHON__"):
+            return None
+        module = spec.name.removesuffix(".__main__") if spec is not None and spec.name else None
+        script = None if module else _find_path(file)
+        found = RunningProgram(script, module, tuple(sys.argv[1:]), find_working_folder() or "")
+    return {**asdict(found), "arguments": [*found.arguments]}
 
 
 def _find_path(script: str) -> str:
@@ -134,19 +132,14 @@ def is_this_process(meta: Mapping[str, Any]) -> bool:
 
 
 def is_recorded_elsewhere(meta: Mapping[str, Any]) -> bool:
-    """True while another living process of this machine records the session."""
+    """True while another living process of this machine records the session: not one that has its pid by now."""
     is_open = bool(meta) and meta.get("stopped_ns") is None and meta.get("pid") != os.getpid()
-    return is_open and is_running(meta)
+    return is_open and is_alive(meta.get("pid")) and _is_same_run(meta)
 
 
 def is_of_this_machine(meta: Mapping[str, Any]) -> bool:
     """True if the session was recorded on this machine; files of older versions do not name another one."""
     return meta.get(HOST) in (None, platform.node())
-
-
-def is_running(meta: Mapping[str, Any]) -> bool:
-    """True while the process that began the session runs on this machine: not another one that has its pid now."""
-    return is_alive(meta.get("pid")) and _is_same_run(meta)
 
 
 def is_alive(pid: object) -> bool:

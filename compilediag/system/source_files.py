@@ -50,7 +50,15 @@ class SourceReader:
             path = os.path.realpath(file)
             if not self._is_of_program(file, path):
                 raise UnreadableSource(f"{file} is not read: it is no Python file in the folder of the program")
-            return _decode(_read_bytes(path))
+            with open(path, "rb", opener=_open_no_link) as stream:
+                status = os.fstat(stream.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise ValueError("it is not a regular file")
+                if status.st_size > MAX_BYTES:
+                    raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+                content = stream.read(MAX_BYTES)
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+            return content.decode(encoding)
         except (OSError, SyntaxError, ValueError, LookupError) as error:
             pass_on(error)
             raise UnreadableSource(f"{file} is not read: {getattr(error, 'strerror', None) or error}") from None
@@ -69,34 +77,18 @@ class SourceReader:
             return False
         if not (self._code.is_own(file) and self._code.is_own(path)):
             return False
-        return self._is_own or any(path.startswith(folder) for folder in self._list_folders())
-
-    def _list_folders(self) -> Iterable[str]:
-        """The folders of the program, as the beginnings of paths. The root folder is none: it has all files."""
+        if self._is_own:
+            return True
         folders = {os.path.realpath(folder) for folder in self._folders}
         with ignore(OSError):  # The current folder may have been deleted.
             folders.add(os.path.realpath(os.getcwd()))
-        return [folder + os.sep for folder in folders if folder != os.path.dirname(folder)]
+        # The root folder is none of the program's: it has all files.
+        return any(path.startswith(folder + os.sep) for folder in folders if folder != os.path.dirname(folder))
 
 
 def split_lines(text: str) -> list[str]:
     """The lines of a source file with their ends, as Python counts them: a form feed does not end a line."""
     return io.StringIO(text, newline="").readlines()
-
-
-def _read_bytes(path: str) -> bytes:
-    with open(path, "rb", opener=_open_no_link) as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is not a regular file")
-        if status.st_size > MAX_BYTES:
-            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
-        return stream.read(MAX_BYTES)
-
-
-def _decode(content: bytes) -> str:
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-    return content.decode(encoding)
 
 
 def _open_no_link(file: str, flags: int) -> int:
@@ -143,10 +135,13 @@ class CellNames:
         """What the code of a file is shown as."""
         if file is None:
             return None
-        known = self._known.get(file)
-        if known is None:
-            known = self._known[file] = _name_marimo_cell(file) or _cell(file) or file
-        return known
+        if file not in self._known:
+            marimo = _MARIMO.search(file)
+            # IPython has a label for what it compiled under this file name, and none for a real file.
+            format_name = getattr(getattr(find_shell(), "compile", None), "format_code_name", None)
+            label = ("marimo cell", marimo[1]) if marimo else format_name(file) if format_name is not None else None
+            self._known[file] = " ".join(label) if label else file
+        return self._known[file]
 
 
 def read_cell(number: int) -> list[str] | None:
@@ -183,17 +178,3 @@ def find_shell() -> Any:
     # Another thread may be about to import IPython: it is there, and has nothing in it yet.
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return get_ipython() if get_ipython is not None else None
-
-
-def _name_marimo_cell(file: str) -> str | None:
-    found = _MARIMO.search(file)
-    return f"marimo cell {found[1]}" if found else None
-
-
-def _cell(file: str) -> str | None:
-    """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
-    format_name = getattr(getattr(find_shell(), "compile", None), "format_code_name", None)
-    if format_name is None:
-        return None
-    label = format_name(file)
-    return " ".join(label) if label else None

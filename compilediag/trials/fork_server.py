@@ -47,9 +47,7 @@ class ForkServer:
         self._exits: dict[int, int] = {}
         self.is_alive = self._read(_START_S) == "ready"
 
-    def start(
-        self, job: Path, streams: tuple[str, str, str], env: Mapping[str, str], cwd: str | None
-    ) -> ForkedProcess | None:
+    def start(self, job: Path, streams: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ForkedProcess | None:
         """Fork a process that runs a job; None if the server has ended."""
         order = {"job": str(job), "streams": streams, "env": {**env}, "cwd": cwd or os.getcwd()}
         assert self._process.stdin is not None

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -182,23 +182,31 @@ class ProcessRunner:
         job.write(folder / "job.json", folder)
         self._progress.begin_run(what)
         begin = time.monotonic()
+        input_file = self._folder / "stdin"
+        # A terminal is not read. The first process reads a pipe, the others the file in which what it read is kept.
+        first = subprocess.PIPE if self._reads_input and not os.isatty(0) else subprocess.DEVNULL
         with (
             open(folder / "stdout", "wb", opener=open_private) as stdout,
             open(folder / "stderr", "wb", opener=open_private) as stderr,
-            self._open_stdin() as stdin,
+            open(input_file, "rb") if input_file.exists() else contextlib.nullcontext(first) as stdin,
         ):
-            process = self._fork(folder) or subprocess.Popen(
+            environment = self._make_environment(folder)
+            process: subprocess.Popen[bytes] | ForkedProcess | None = None
+            if self._server is not None and self._server.is_alive:
+                files = (input_file if input_file.exists() else os.devnull, folder / "stdout", folder / "stderr")
+                process = self._server.start(folder / "job.json", [*map(str, files)], environment, self._cwd)
+            process = process or subprocess.Popen(
                 [job.python or sys.executable, *self._command, str(folder / "job.json")],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=self._make_environment(folder),
+                env=environment,
                 cwd=self._cwd,
                 start_new_session=True,
             )
             if process.stdin is not None:
                 # Standard input is kept for the next processes. A thread reads it: it may never end.
-                kept = open(self._folder / "stdin", "wb", buffering=0, opener=open_private)  # noqa: SIM115
+                kept = open(input_file, "wb", buffering=0, opener=open_private)  # noqa: SIM115
                 threading.Thread(target=_copy_stdin, args=(process.stdin, kept), daemon=True).start()
             exit_code = self._wait(process, what, begin, job.is_launched)
         wall = time.monotonic() - begin
@@ -211,24 +219,6 @@ class ProcessRunner:
         # pytest imports files that it rewrites with a loader of its own, which would not load edited ones.
         pytest = {"PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()}
         return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own, **pytest, **self._variables}
-
-    def _fork(self, folder: Path) -> ForkedProcess | None:
-        """A process of the server; None without one."""
-        if self._server is None or not self._server.is_alive:
-            return None
-        kept = self._folder / "stdin"
-        streams = (str(kept) if kept.exists() else os.devnull, str(folder / "stdout"), str(folder / "stderr"))
-        return self._server.start(folder / "job.json", streams, self._make_environment(folder), self._cwd)
-
-    @contextlib.contextmanager
-    def _open_stdin(self) -> Iterator[Any]:
-        """What a process reads: nothing from a terminal; else a pipe for the first one, and a file for the others."""
-        kept = self._folder / "stdin"
-        if kept.exists():
-            with kept.open("rb") as stream:
-                yield stream
-        else:
-            yield subprocess.PIPE if self._reads_input and _has_input() else subprocess.DEVNULL
 
     def _wait(
         self, process: subprocess.Popen[bytes] | ForkedProcess, what: str, begin: float, is_launcher: bool
@@ -249,13 +239,6 @@ class ProcessRunner:
         except BaseException:
             _kill(process, is_launcher)
             raise
-
-
-def _has_input() -> bool:
-    try:
-        return not os.isatty(0)
-    except OSError:
-        return False
 
 
 def _copy_stdin(target: Any, kept: Any) -> None:

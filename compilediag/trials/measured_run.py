@@ -227,8 +227,7 @@ class OuterCalls:
     """The outer calls of a run, in their order.
 
     `count` is their number, of which the first have `begins` (ns of the wall clock), `durations` (ns) and `digests`.
-    `last_compile` is the number of the call at which something was compiled last; 0 without one. `longest_gap` is the
-    largest number of calls between two at which something was compiled.
+    `last_compile` is the number of the call at which something was compiled last; 0 without one.
     """
 
     count: int = 0
@@ -236,7 +235,6 @@ class OuterCalls:
     durations: tuple[int, ...] = ()
     digests: tuple[Any, ...] = ()
     last_compile: int = 0
-    longest_gap: int = 0
 
     @property
     def warm_s(self) -> float | None:
@@ -252,9 +250,8 @@ def read_calls(session: Path) -> OuterCalls | None:
         begins, durations, digests = zip(*found["calls"], strict=True) if found["calls"] else ((), (), ())
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    compiled = sorted({sum(begin <= row.time_ns for begin in begins) for row in SessionData(session).rows(Compile)})
-    gaps = (after - before for before, after in itertools.pairwise(compiled))
-    return OuterCalls(found["count"], begins, durations, digests, compiled[-1] if compiled else 0, max(gaps, default=0))
+    last = max((row.time_ns for row in SessionData(session).rows(Compile)), default=0)
+    return OuterCalls(found["count"], begins, durations, digests, sum(begin <= last for begin in begins))
 
 
 def find_other_result(without: Sequence[OuterCalls], changed: OuterCalls) -> int | None:

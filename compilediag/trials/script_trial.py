@@ -91,9 +91,11 @@ def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSumm
         output = compare_outputs([one.run.stdout for one in without], [one.run.stdout for one in with_plan])
     harm = _find_difference(without, with_plan)
     before, after = min(one.recompiles for one in without), max(one.recompiles for one in with_plan)
-    useless = _find_useless(plan, without, with_plan) or (
-        None if is_fast else _find_no_saving(plan, without, with_plan)
-    )
+    seconds_before, seconds_after = (min(one.compile_seconds for one in side) for side in (without, with_plan))
+    useless = _find_useless(plan, without, with_plan)
+    if useless is None and not (is_fast or plan.recompiles_saved) and seconds_after >= seconds_before:
+        measured = f"{format_seconds(seconds_before)} without it and {format_seconds(seconds_after)} with it"
+        useless = f"the plan saves no compile time: {measured}"
     objection = harm or (output.note if output.is_same is False else None) or useless
     fast = "the guards that a backend adds were not compared (--fast)" if is_fast else None
     unknown = output.note if output.is_same is None else None
@@ -102,8 +104,8 @@ def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSumm
     return Outcome(
         recompiles_before=before,
         recompiles_after=after,
-        compile_seconds_before=min(one.compile_seconds for one in without),
-        compile_seconds_after=min(one.compile_seconds for one in with_plan),
+        compile_seconds_before=seconds_before,
+        compile_seconds_after=seconds_after,
         wall_seconds_before=min(one.run.wall for one in without),
         wall_seconds_after=min(one.run.wall for one in with_plan),
         exit_codes=(without[0].run.exit_code, with_plan[0].run.exit_code),
@@ -139,25 +141,31 @@ def _find_difference(without: Sequence[RunSummary], with_plan: Sequence[RunSumma
 
 
 def _find_useless(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
-    """Why the plan does not help; None if it does. An exception of torch that is gone is help enough."""
+    """How the measured recompiles contradict the plan; None if they do not. An exception of torch that is gone is help
+    enough.
+
+    The session of the plan may be longer than the runs, so the plan's own rest is what may remain. A plan that saves no
+    recompiles must not add any.
+    """
     counts = {one.recompiles for one in without}
-    after = max(one.recompiles for one in with_plan)
+    before, after = min(counts), max(one.recompiles for one in with_plan)
     if any(one.run.raised for one in without) or max(x.limits for x in with_plan) < min(x.limits for x in without):
         return None
-    if len(counts) > 1 and after >= min(counts):
+    if len(counts) > 1 and after >= before:
         return f"the recompiles without the plan differ by chance: {format_names(sorted(map(str, counts)))}"
-    return find_broken_claim(plan, min(counts), after)
+    if not plan.recompiles_saved:
+        return f"the plan adds recompiles: {before} -> {after}" if after > before else None
+    if before == 0:
+        return "nothing recompiled without the plan"
+    if after >= before:
+        return f"the plan does not help: {format_amount(before, 'recompile')} without it and {after} with it"
+    rest = plan.recompiles - plan.recompiles_saved
+    if not list_skipped_steps(plan) and after > rest:
+        return f"the plan says that {rest} should remain, but {format_amount(after, 'recompile')} did"
+    return None
 
 
-def _find_no_saving(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
-    """How the compile times contradict a plan that is about compile time, not recompiles."""
-    before, after = (min(one.compile_seconds for one in side) for side in (without, with_plan))
-    if plan.recompiles_saved or after < before:
-        return None
-    return f"the plan saves no compile time: {format_seconds(before)} without it and {format_seconds(after)} with it"
-
-
-# What a plan claims
+# What can be tried
 
 
 def explain_nothing_to_try(plan: Plan) -> str | None:
@@ -182,24 +190,6 @@ def describe_skipped_steps(plan: Plan) -> str | None:
     if len(skipped) > 1:
         return f"steps {', '.join(skipped)} were not tried: you have to make those changes"
     return f"step {skipped[0]} was not tried: you have to make that change" if skipped else None
-
-
-def find_broken_claim(plan: Plan, before: int, after: int) -> str | None:
-    """How the measured recompiles contradict the plan, in one line; None if they do not.
-
-    The session of the plan may be longer than the runs, so the plan's own rest is what may remain. A plan that saves no
-    recompiles must not add any.
-    """
-    if not plan.recompiles_saved:
-        return f"the plan adds recompiles: {before} -> {after}" if after > before else None
-    if before == 0:
-        return "nothing recompiled without the plan"
-    if after >= before:
-        return f"the plan does not help: {format_amount(before, 'recompile')} without it and {after} with it"
-    rest = plan.recompiles - plan.recompiles_saved
-    if not list_skipped_steps(plan) and after > rest:
-        return f"the plan says that {rest} should remain, but {format_amount(after, 'recompile')} did"
-    return None
 
 
 # Two interpreters
@@ -256,7 +246,16 @@ class InterpreterTrial:
     changes: Sequence[Change]
     output: OutputComparison
     problem: str | None = None
-    notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Interpreters whose own runs differ in their recompiles, so a difference between the two may be chance."""
+        counts = [sorted({one.recompiles for one in own}) for own in self.runs]
+        return [
+            f"the runs with {interpreter} differ: {format_names([str(number) for number in own])} recompiles"
+            for interpreter, own in zip(self.interpreters, counts, strict=True)
+            if len(own) > 1
+        ]
 
     @property
     def is_as_good(self) -> bool:
@@ -311,16 +310,17 @@ def try_interpreters(
     sides: tuple[list[RunSummary], list[RunSummary]] = ([], [])
     for _ in range(runs):
         for interpreter, own in zip(interpreters, sides, strict=True):
-            own.append(
-                measure(
-                    runner, replace(job, python=interpreter.program, requests=("guard_checks",)), f"with {interpreter}"
-                )
-            )
+            own_job = replace(job, python=interpreter.program, requests=("guard_checks",))
+            own.append(measure(runner, own_job, f"with {interpreter}"))
             if own[-1].run.exit_code is None:
                 raise CompilediagError(f"with {interpreter}, {explain_end(own[-1].run)}")
     sessions = [SessionData(own[0].run.session) for own in sides]
     first, second = (sum(row.action in CAPTURES for row in data.rows(CudaGraphAction)) for data in sessions)
-    problem = _compare_ends(interpreters, sides)
+    runs_of = [*zip(interpreters, sides, strict=True)]
+    ends = [f"with {one}, {end}" for one, own in runs_of for run in own if (end := explain_end(run.run)) is not None]
+    codes = [sorted({str(one.run.exit_code) for one in own}) for own in sides]
+    differ = f"the exit code was {format_names(codes[0])}, then {format_names(codes[1])}"
+    problem = ends[0] if ends else differ if codes[0] != codes[1] else None
     files = [[one.run.stdout for one in own] for own in sides]
     names = "with the first interpreter", "with the second interpreter"
     same = OutputComparison(None) if problem else compare_outputs(files[0], files[1], names=names)
@@ -331,26 +331,4 @@ def try_interpreters(
         [one for one in find_changes(*sessions) if one.kind in CAUSES and one.change not in TIMES],
         same,
         problem,
-        tuple(_list_chances(interpreters, sides)),
     )
-
-
-def _compare_ends(interpreters: Sequence[Interpreter], sides: Sequence[Sequence[RunSummary]]) -> str | None:
-    for interpreter, own in zip(interpreters, sides, strict=True):
-        ends = [end for one in own if (end := explain_end(one.run)) is not None]
-        if ends:
-            return f"with {interpreter}, {ends[0]}"
-    codes = [sorted({str(one.run.exit_code) for one in own}) for own in sides]
-    return (
-        None if codes[0] == codes[1] else f"the exit code was {format_names(codes[0])}, then {format_names(codes[1])}"
-    )
-
-
-def _list_chances(interpreters: Sequence[Interpreter], sides: Sequence[Sequence[RunSummary]]) -> list[str]:
-    """Interpreters whose own runs differ in their recompiles, so a difference between the two may be chance."""
-    counts = [sorted({one.recompiles for one in own}) for own in sides]
-    return [
-        f"the runs with {interpreter} differ: {format_names([str(number) for number in own])} recompiles"
-        for interpreter, own in zip(interpreters, counts, strict=True)
-        if len(own) > 1
-    ]

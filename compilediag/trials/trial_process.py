@@ -35,7 +35,6 @@ from typing import Any
 import torch
 
 from ..decode.call_stacks import OwnCode
-from ..diagnosis.change import SOURCE_LISTS, Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
 from ..formatting import format_first_line, format_place
@@ -87,7 +86,7 @@ class StopRule:
             return True
         if not self._when_quiet:
             return False
-        graphs = torch_api.counters()["stats"]["unique_graphs"]
+        graphs = torch_api.find("counters")["stats"]["unique_graphs"]
         if graphs != self._graphs:
             self._longest_gap = max(self._longest_gap, call - self._last)
             self._graphs, self._last = graphs, call
@@ -112,8 +111,8 @@ class CallObserver:
 
     def install(self) -> None:
         """Observe what is compiled from now on. Unavailable if this torch has another way to compile."""
-        context = torch_api.compile_context()
-        skip_code: Callable[[types.CodeType], None] = torch_api.skip_code()
+        context = torch_api.find("OptimizeContext")
+        skip_code: Callable[[types.CodeType], None] = torch_api.find("skip_code")
         compile_callable: Callable[[Any, Any], Any] = context.__call__
         observer = self
 
@@ -123,8 +122,9 @@ class CallObserver:
 
         context.__call__ = compile_observed
         setattr(builtins, OBSERVE, self.observe)
-        # Called from a frame that is compiled, after a graph break, the wrapper itself would be compiled too.
-        skip_code(self.wrap(_never_called).__code__)
+        # Called from a frame that is compiled, after a graph break, a wrapper itself would be compiled too. All of them
+        # share one code object.
+        skip_code(self.wrap(lambda: None).__code__)
 
     def wrap(self, compiled: Callable[..., Any]) -> types.FunctionType:
         """A function that calls what `torch.compile` made, and notes what an outer call returned."""
@@ -177,15 +177,11 @@ class CallObserver:
         write_file(folder / CALLS_FILE, content)
 
 
-def _never_called() -> None:
-    """Only its wrapper is used: all wrappers share one code object."""
-
-
 def make_digest(result: Any) -> list[Any]:
     """A list for each tensor that a call returned: its shape, dtype, sum and norm; its value for a number or text."""
     digest: list[Any] = []
     with contextlib.suppress(Exception):
-        for leaf in torch_api.tree_leaves()(result)[:_MAX_TENSORS]:
+        for leaf in torch_api.find("tree_leaves")(result)[:_MAX_TENSORS]:
             if isinstance(leaf, torch.Tensor):
                 digest.append([[*map(int, leaf.shape)], str(leaf.dtype), *_measure(leaf)])
             elif isinstance(leaf, (bool, int, float)):
@@ -208,24 +204,6 @@ def _measure(tensor: torch.Tensor) -> list[float]:
         return []
 
 
-def end_now() -> None:
-    """End the process at once: an exception would pass through the program's own `except` and `finally`."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    os._exit(0)
-
-
-def observe_calls(rule: StopRule, end_process: Callable[[], None]) -> CallObserver | None:
-    """An observer that is installed; None if this torch cannot be observed."""
-    observer = CallObserver(rule, end_process)
-    try:
-        observer.install()
-    except Unavailable:
-        return None
-    return observer
-
-
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"
 
 #: How the variables begin that libraries set when they are imported.
@@ -245,51 +223,59 @@ class RunResult:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._caches = os.environ.get(_CACHES)
         self._environment = dict(os.environ)
         self._values: dict[str, Any] = {}
         self._calls: CallObserver | None = None
-        self._started = StartedProcesses()
 
     def observe_calls(self, rule: StopRule) -> None:
-        """Keep what the outer calls into compiled code return; the rule says after which the process ends. Keep whether
-        the program starts processes.
+        """Keep what the outer calls into compiled code return, if this torch can be observed; the rule says after which
+        the process ends. Keep whether the program starts processes.
         """
         owner = os.getpid()
-        self._started.watch()
+        watch_processes(lambda: self._values.update(starts_processes=True))
 
         def end() -> None:
-            if os.getpid() == owner:
-                self._values["is_stopped"] = True
-                _finish(self, owner)
-                end_now()
+            if os.getpid() != owner:
+                return
+            self._values["is_stopped"] = True
+            _finish(self, owner)
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError, AttributeError):
+                    stream.flush()
+            os._exit(0)  # An exception would pass through the program's own `except` and `finally`.
 
-        self._calls = observe_calls(rule, end)
+        observer = CallObserver(rule, end)
+        with contextlib.suppress(Unavailable):
+            observer.install()
+            self._calls = observer
 
     def note_graph(self, graph: Any) -> None:
         """Count the graphs that no cache would keep, because they enter autocast."""
         self._values["uncached"] = self._values.get("uncached", 0) + torch_api.enters_autocast(graph)
 
-    def note_problem(self, problem: str) -> None:
-        """Keep why the program could not be started."""
-        self._values["problem"] = problem
-
     def note_error(self, error: BaseException, cell: int | None = None) -> None:
         """Keep the exception that ended the program, and the number of the notebook cell that raised it."""
         self._values |= {"raised": _describe(error), "is_torchs": is_torchs(error), "cell": cell}
 
-    def write(self) -> None:
-        """Write it for the parent process."""
-        self._values["has_own_caches"] = os.environ.get(_CACHES) == self._caches
-        self._values["files"] = [*list_own_files()]
-        self._values["modules"] = [name for name, file in list_modules() if file not in self._values["files"]]
-        self._values["has_gpu"] = torch_api.has_gpu()
-        self._values["has_compiled"] = torch_api.has_compiled()
-        self._values["starts_processes"] = self._started.has_any
-        self._values["sets_environment"] = has_new_variables(self._environment)
+    def write(self, problem: str | None = None) -> None:
+        """Write it for the parent process. `problem` says why the program could not be started."""
+        files = [*list_own_files()]
+        modules = [(name, getattr(module, "__file__", None)) for name, module in sys.modules.copy().items()]
+        others = [name for name, file in modules if isinstance(file, str) and os.path.abspath(file) not in files]
+        # The program itself may have to set variables before it imports something.
+        variables = [name for name, value in os.environ.items() if self._environment.get(name) != value]
+        found = {
+            "problem": problem,
+            "has_own_caches": self._environment.get(_CACHES) == os.environ.get(_CACHES),
+            "files": files,
+            "modules": [name for name in others if name != "__main__"],
+            "has_gpu": torch.cuda.is_available(),
+            "has_compiled": torch_api.has_compiled(),
+            "sets_environment": any(not name.startswith(_OF_LIBRARIES) for name in variables),
+        }
         if self._calls is not None:
             self._calls.write(self._folder)
-        write_file(self._folder / "result.json", json.dumps(self._values))
+        write_file(self._folder / "result.json", json.dumps({**self._values, **found}))
 
 
 #: Finds the program of a job, of which some files are edited, and gives what runs it.
@@ -315,17 +301,16 @@ def _run_job(job_file: str, prepare: Prepare) -> int:
     try:
         import_edited(files)
         run = prepare(job, files)
-        apply_settings(job["settings"])
+        torch_api.apply_settings(job["settings"])
         if job["backend"]:
-            use_backend(job["backend"], result.note_graph)
+            torch_api.replace_backends(job["backend"], result.note_graph)
         if job["observes"]:
             result.observe_calls(
                 StopRule(job["stop_after"], job["stop_after_s"], job["stop_until"], job["stops_when_quiet"])
             )
         begin(os.path.join(job["folder"], "run.cdiag"), job["detail"], job["requests"])
     except CompilediagError as error:
-        result.note_problem(str(error))
-        result.write()
+        result.write(problem=str(error))
         return error.exit_code
     atexit.register(_finish, result, os.getpid())
     run(result)
@@ -409,22 +394,6 @@ def list_own_files() -> Iterator[str]:
             yield os.path.abspath(file)
 
 
-def list_modules() -> Iterator[tuple[str, str]]:
-    """The modules that were imported from a file, with that file, in their order."""
-    for name, module in sys.modules.copy().items():
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and name != "__main__":
-            yield name, os.path.abspath(file)
-
-
-def has_new_variables(before: Mapping[str, str]) -> bool:
-    """True if the program itself set variables, which can have to happen before it imports something. Those that torch
-    and its libraries set for themselves do not count.
-    """
-    changed = {name for name, value in os.environ.items() if before.get(name) != value}
-    return any(not name.startswith(_OF_LIBRARIES) for name in changed)
-
-
 def _finish(result: RunResult, owner: int) -> None:
     """End the recording and write the result. Does nothing in a forked child."""
     if os.getpid() == owner:
@@ -432,26 +401,7 @@ def _finish(result: RunResult, owner: int) -> None:
         result.write()
 
 
-# Changes of the program, made before it starts
-
-
-def apply_settings(settings: Settings) -> None:
-    """Assign settings, as the user's code would. CompilediagError if this torch lacks one."""
-    for key, value in settings.items():
-        try:
-            owner = torch_api.find_config(key)
-        except Unavailable as why:
-            raise CompilediagError(f"this plan cannot be tried here: {why}") from None
-        now = getattr(owner, key)
-        setattr(owner, key, f"{now},{value}" if key in SOURCE_LISTS and now else value)
-
-
-def use_backend(backend: str, note_graph: Callable[[Any], None]) -> None:
-    """Let every `torch.compile` with a backend of torch's own use this one. CompilediagError if it can't."""
-    try:
-        torch_api.replace_backends(backend, note_graph)
-    except Unavailable as why:
-        raise CompilediagError(f"--fast does not work here: {why}") from None
+# Edits of the program, made before it starts
 
 
 def import_edited(files: Mapping[str, EditedSource]) -> None:
@@ -476,27 +426,22 @@ def find_edited(files: Mapping[str, EditedSource], file: str) -> EditedSource | 
 # Processes that the program starts
 
 
-class StartedProcesses:
-    """Watches `multiprocessing` and `subprocess`, for the rest of the process. `has_any`: one was started."""
+def watch_processes(note: Callable[[], None]) -> None:
+    """Call `note` when the program starts a Python process, for the rest of this one."""
+    process: Any = multiprocessing.process.BaseProcess
+    command: Any = subprocess.Popen
+    start, begin = process.start, command.__init__
 
-    def __init__(self) -> None:
-        self.has_any = False
+    def note_start(process: Any) -> None:
+        note()
+        start(process)
 
-    def watch(self) -> None:
-        """Begin."""
-        process: Any = multiprocessing.process.BaseProcess
-        command: Any = subprocess.Popen
-        start, begin = process.start, command.__init__
+    def note_command(command: Any, args: Any, *rest: Any, **more: Any) -> None:
+        if _is_python(args):
+            note()
+        begin(command, args, *rest, **more)
 
-        def note_start(process: Any) -> None:
-            self.has_any = True
-            start(process)
-
-        def note_command(command: Any, args: Any, *rest: Any, **more: Any) -> None:
-            self.has_any |= _is_python(args)
-            begin(command, args, *rest, **more)
-
-        process.start, command.__init__ = note_start, note_command
+    process.start, command.__init__ = note_start, note_command
 
 
 def _is_python(args: Any) -> bool:

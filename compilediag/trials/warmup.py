@@ -127,7 +127,16 @@ def save_artifacts(
 
     def end() -> Warmup:
         end_all()
-        warmup = _save(recording.data, wanted, target)
+        saved = torch.compiler.save_cache_artifacts()
+        if saved is None:
+            raise CompilediagError(
+                "torch has no artifacts to save: nothing was compiled with Inductor, or its caches are off"
+            )
+        content, _ = saved
+        write_file(target, content)
+        data = recording.data
+        uncached = (*list_reasons(find_repeated_time(data)), *_describe_kernels(data.rows(KernelCompile)))
+        warmup = Warmup(target, len(content), len(wanted), tuple(list_missing(wanted, data)), uncached)
         print(warmup, file=sys.stderr)
         return warmup
 
@@ -152,18 +161,6 @@ def _run_until_complete(run: Callable[[], object], watch: CompletionWatch) -> No
     except SystemExit as ended:
         if ended.code not in (None, 0):
             raise
-
-
-def _save(data: Rows, wanted: Sequence[Variants], target: Path) -> Warmup:
-    saved = torch.compiler.save_cache_artifacts()
-    if saved is None:
-        raise CompilediagError(
-            "torch has no artifacts to save: nothing was compiled with Inductor, or its caches are off"
-        )
-    content, _ = saved
-    write_file(target, content)
-    uncached = (*list_reasons(find_repeated_time(data)), *_describe_kernels(data.rows(KernelCompile)))
-    return Warmup(target, len(content), len(wanted), tuple(list_missing(wanted, data)), uncached)
 
 
 def _describe_kernels(kernels: Iterable[KernelCompile]) -> list[str]:

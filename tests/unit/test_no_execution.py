@@ -60,7 +60,7 @@ ALLOWED = {
     ("trials/trial_process.py", "StopRule.__init__", "compile"): UNTIL,
     ("trials/trial_process.py", "StopRule.ends_before", "eval"): UNTIL,
     ("trials/fork_server.py", "serve", "importlib.import_module"): "what the program's first run imported itself",
-    ("trials/torch_api.py", "find_config", "importlib.import_module"): "the modules are a table in settings.py",
+    ("trials/torch_api.py", "apply_settings", "importlib.import_module"): "the modules are a table in settings.py",
     ("diagnosis/source_edits.py", "EditedSource.parse", "compile"): PARSE_ONLY,
     ("frontends/cell_process.py", "_run_cells", ".run_cell"): "runs cells that the user executed, in a trial",
     ("frontends/magics.py", "CompileWatch.cell", ".run_cell"): "runs the cell that the user runs, under the magic",
