@@ -473,7 +473,7 @@ def test_a_recompile_without_a_place_a_compile_or_values_has_a_finding():
     assert only(diagnose(RowList([bare]))).title == "forward recompiled once, not timed: x.shape[0] changed"
 
 
-def many_recompiles(count):
+def many_recompiles(count=2000):
     rows, rng = [], random.Random(7)
     kinds = ["tensor_size", "value", "tensor_stride", "identity", "symbolic_shape", "other"]
     for n in range(count):

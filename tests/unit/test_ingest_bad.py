@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from compilediag.events import Compile
 from tests.inside import Store
 
 from .log_builder import compile_, event, golden, record, start, string
+
+MUTATIONS = 4_000
 
 
 def pieces():
@@ -34,12 +37,49 @@ def pieces():
     return list(kinds.values())[:60]
 
 
+def mutated(random_, log):
+    """`log` with a byte flipped, a line cut, two swapped, or one doubled, once or several times."""
+    data = bytearray(log)
+    for _ in range(random_.choice((1, 1, 2, 8))):
+        kind = random_.randrange(4)
+        if kind == 0 and data:
+            data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)
+            continue
+        lines = data.splitlines(keepends=True) or [b""]
+        one, other = random_.randrange(len(lines)), random_.randrange(len(lines))
+        if kind == 1:
+            lines[one] = lines[one][: random_.randrange(len(lines[one]) + 1)]
+        elif kind == 2:
+            lines[one], lines[other] = lines[other], lines[one]
+        else:
+            lines.insert(other, lines[one])
+        data = bytearray(b"".join(lines))
+    return bytes(data)
+
+
 def ingest_all(folder, logs):
     """The session of many logs, and what it says of them."""
     for number, log in enumerate(logs):
         (folder / f"{number}.log").write_bytes(log)
     session = cd.ingest(folder, processes=1)
     return session, session.sources.set_index("name").loc["logs"]
+
+
+@pytest.mark.long("reads thousands of spoilt logs")
+@pytest.mark.slow
+def test_mutated_logs_are_read_as_far_as_they_can_be(tmp_path):
+    random_ = random.Random(20)
+    parts = pieces()
+    assert len(parts) > 30
+    for number in range(MUTATIONS // 500):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        logs = [mutated(random_, b"".join(random_.sample(parts, 4))) for _ in range(500)]
+        session, found = ingest_all(folder, logs)
+        read = int(re.search(r"([\d,]+) records", found["reason"])[1].replace(",", ""))
+        # Of the four records of a log, at most the few that were changed are not read.
+        assert read > 1_500 and found["dropped"] > 500 and read + found["dropped"] > 2_000
+        assert len(session.events) > 2_000
 
 
 def test_every_changed_payload_is_counted(tmp_path):
