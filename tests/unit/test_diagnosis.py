@@ -55,10 +55,6 @@ def test_one_compile_a_function_and_no_more_is_healthy():
     assert diagnose(healthy) == []
 
 
-def test_a_session_without_events_has_no_findings():
-    assert diagnose(RowList([])) == []
-
-
 def test_causes_differ_by_function_and_by_source():
     rows = [
         *sizes("4", "6"),
@@ -160,16 +156,6 @@ def test_a_cause_timed_in_part_says_so():
 def test_severity_comes_from_seconds_and_number(seconds, count, severity):
     rows = sizes(*(str(n) for n in range(10, 11 + count)), lost_s=seconds)
     assert only(diagnose(tables(*rows))).severity == severity
-
-
-def test_values_keep_the_order_of_time_not_of_rows():
-    rows = sizes("9", "4", "7", "2")
-    assert only(diagnose(tables(*reversed(rows)))).details == ("9", "4", "7", "2")
-
-
-def test_many_values_are_shown_as_their_range():
-    values = [str(n) for n in range(17, 29)]
-    assert "x.shape[0] was 12 values between 17 and 28" in only(diagnose(tables(*sizes(*values)))).title
 
 
 def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
@@ -487,10 +473,10 @@ def test_a_recompile_without_a_place_a_compile_or_values_has_a_finding():
     assert only(diagnose(RowList([bare]))).title == "forward recompiled once, not timed: x.shape[0] changed"
 
 
-def many_recompiles():
+def many_recompiles(count=2000):
     rows, rng = [], random.Random(7)
     kinds = ["tensor_size", "value", "tensor_stride", "identity", "symbolic_shape", "other"]
-    for n in range(2000):
+    for n in range(count):
         place = {"function": f"f{n % 200}", "file": f"/home/ada/m{n % 20}.py", "line": n % 200}
         kind, values = kinds[n % 6], [str(rng.randrange(1000)) for _ in range(2)]
         name = f"self.layers[{n % 48}].x"
@@ -501,17 +487,12 @@ def many_recompiles():
     return rows
 
 
-@pytest.mark.long("2,000 recompiles")
-def test_2000_recompiles_of_200_functions_are_all_counted():
-    found = diagnose(tables(*many_recompiles()))
-    assert sum(f.count for f in found) == 2000
-
-
 def test_the_same_events_give_the_same_findings_whatever_their_order():
-    events = [replace(event, event_id=number) for number, event in enumerate(many_recompiles()[:900], 1)]
+    events = [replace(event, event_id=number) for number, event in enumerate(many_recompiles(100), 1)]
     shuffled = random.Random(3).sample(events, len(events))
     rows = RowList(events)
     assert diagnose(rows) == diagnose(rows) == diagnose(RowList(shuffled))
+    assert sum(found.count for found in diagnose(rows)) == len(rows.rows(Recompile)) == 100
 
 
 def test_fixes_are_written_as_statements():

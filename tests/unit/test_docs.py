@@ -54,12 +54,6 @@ def test_an_output_that_does_not_hold_is_replaced(python, tmp_path, output, hold
     assert done.stdout == page.format(output if holds else "took 1.3 s, one line\nand another\n"), done.stderr
 
 
-def test_an_output_without_commands_is_an_error(python, tmp_path):
-    (tmp_path / "page.md").write_text("```\necho a\n```\n\nMore:\n\n```text\na\n```\n")
-    done = python(DOCS / "make_outputs.py", tmp_path / "page.md")
-    assert done.returncode == 1 and "no block of commands is right above the output 'a'" in done.stderr
-
-
 def test_every_table_and_only_tables_have_a_section():
     assert set(read_documented()) == {"events", "incidents", *events.BY_TABLE}
 

@@ -1,13 +1,12 @@
 """The evidence of a session: what is made of its rows is made once, until the rows that it was made of change."""
 
-import dataclasses
 import gc
 import weakref
 
 import pytest
 
-from compilediag.diagnosis.evidence import Evidence, Stacks, kept
-from compilediag.events import CacheLookup, Compile, Recompile, RowList, StackFrame
+from compilediag.diagnosis.evidence import Evidence, kept
+from compilediag.events import CacheLookup, Compile, Recompile
 from tests.unit.session_builder import SECOND, put, recording, saved
 
 made = []
@@ -86,48 +85,3 @@ def test_no_session_is_kept_alive_and_only_the_latest_state_is(tmp_path):
     del session, recorder
     gc.collect()
     assert data() is None
-
-
-def test_rows_in_memory_have_no_facts_and_no_texts():
-    rows = RowList([Compile(time_ns=1)])
-    evidence = Evidence.of(rows)
-    assert (evidence.meta, evidence.state, evidence.is_ours, evidence.read_artifact(1)) == ({}, None, False, "")
-    assert Evidence.of(evidence) is evidence is Evidence.of(rows)
-
-
-def test_what_fails_is_not_kept():
-    rows = RowList([Compile(time_ns=1)])
-
-    @kept
-    def fail(evidence):
-        evidence.rows(Compile)
-        raise ValueError
-
-    for _ in range(2):
-        with pytest.raises(ValueError):
-            fail(rows)
-    assert count_compiles(rows) == 1
-
-
-def walk(key, *frames):
-    rows = [StackFrame(time_ns=1, stack=stack, caller=caller, function=stack) for stack, caller in frames]
-    return [frame.function for frame in Stacks(rows, ()).walk(key)]
-
-
-def test_the_innermost_frame_comes_first():
-    assert walk("f", ("main", None), ("g", "main"), ("f", "g")) == ["f", "g", "main"]
-
-
-def test_a_stack_that_is_not_recorded_is_empty_and_one_that_is_cut_off_ends():
-    assert walk("h", ("f", None)) == walk(None, ("f", None)) == []
-    assert walk("f", ("f", "lost")) == ["f"]
-
-
-def test_frames_that_name_each_other_end():
-    assert walk("f", ("f", "g"), ("g", "f")) == ["f", "g"]
-
-
-def test_a_backward_has_the_stack_of_its_forward():
-    forward = Compile(time_ns=1, compile_key="a", stack="s")
-    stacks = Stacks((), [forward, dataclasses.replace(forward, trigger="lazy_backward", stack=None)])
-    assert (stacks.find("a"), stacks.find(None)) == ("s", None)

@@ -11,14 +11,7 @@ from dataclasses import fields, replace
 import pytest
 
 from compilediag import load
-from compilediag.events import (
-    Compile,
-    GraphBreak,
-    GuardFailure,
-    Recompile,
-    StackFrame,
-    SymbolicShape,
-)
+from compilediag.events import Compile, GraphBreak, GuardFailure, Recompile, StackFrame, SymbolicShape
 from tests.inside import main, read_page
 from tests.tiers import quick
 
@@ -106,50 +99,22 @@ def make_rows(file, guard="size", spec=False):
     source, kind, values, reason = GUARDS[guard]
     function = {"function": "step", "file": file, "line": 3}
     first_line = "def step(x, k):" if spec else "@torch.compile"
+    compiled = {"stack": "s", "outcome": "ok", "trigger": "dynamo", "graph_ops": 3, "duration_s": 1.0, **function}
+    user = {"user_file": file, "user_line": 5, "user_code": "return x * k"}
     rows = [
         StackFrame(time_ns=1, stack="m", file=file, function="train", parameters=["batch", "k"], **CALLED),
-        StackFrame(
-            time_ns=1,
-            stack="w",
-            caller="m",
-            file=TORCH,
-            line=1,
-            function="compile_wrapper",
-        ),
+        StackFrame(time_ns=1, stack="w", caller="m", file=TORCH, line=1, function="compile_wrapper"),
         StackFrame(time_ns=1, stack="s", caller="w", **function, code=first_line, parameters=["x", "k"]),
-        Compile(
-            time_ns=1,
-            compile_id="0/0",
-            compile_key="0",
-            stack="s",
-            outcome="ok",
-            trigger="dynamo",
-            graph_ops=3,
-            duration_s=1.0,
-            **function,
-        ),
-        GraphBreak(
-            time_ns=1, compile_key="0", user_file=file, user_line=5, user_code="return x * k", break_id="GB0059"
-        ),
+        Compile(time_ns=1, compile_id="0/0", compile_key="0", **compiled),
+        GraphBreak(time_ns=1, compile_key="0", break_id="GB0059", **user),
     ]
     for number, (old, new) in enumerate(itertools.pairwise(values), 1):
         key = {"time_ns": number + 1, "compile_id": f"0/{number}", "compile_key": str(number)}
         seen = {"guard_source": source, "guard_kind": kind, "expected": old, "actual": new}
-        user = {"user_file": file, "user_line": 5, "user_code": "return x * k"}
+        closest = {"closest_compile_key": str(number - 1), "reason": reason, "lost_s": 1.0}
         rows += [
-            Compile(
-                **key,
-                stack="s",
-                outcome="ok",
-                trigger="dynamo",
-                graph_ops=3,
-                duration_s=1.0,
-                is_recompile=True,
-                **function,
-            ),
-            Recompile(
-                **key, **function, **seen, **user, closest_compile_key=str(number - 1), reason=reason, lost_s=1.0
-            ),
+            Compile(**key, is_recompile=True, **compiled),
+            Recompile(**key, **function, **seen, **user, **closest),
             GuardFailure(**key, entry_compile_key=str(number - 1), is_first=True, guard=SHAPE, **seen),
             SymbolicShape(**key, action="created", symbol="s0", source="L['x'].size()[0]", value=new),
         ]

@@ -251,11 +251,6 @@ def test_the_same_log_twice_is_read_once(ingested, tmp_path):
     assert len(cd.ingest(paths).compiles) == len(session.compiles)
 
 
-def test_logs_that_begin_alike_are_not_taken_for_copies(ingested):
-    session = ingested(compile_() + compile_("1/0", at=3), compile_() + compile_("1/1", at=3))
-    assert len(session.compiles) == 4
-
-
 def test_empty_files(ingested):
     session = ingested("", "\n\n", b"", compile_())
     assert len(session.compiles) == 1 and "from 4 files: 2 records" in read_log_status(session)["reason"]

@@ -53,29 +53,30 @@ def test_a_component_is_name_and_text_over_many_lines():
     assert found == {"gm": ("ab12", "def f():\n    return 1"), "inductor_config[x]": ("cd", "True")}
 
 
-def test_an_input_is_its_fields_without_what_is_usual():
-    text = key(example_inputs__0=tensor("s77, 4", "4, 1", grad=True))["example_inputs[0]"].text
-    assert text == "dtype=float32; shape=[s77, 4]; stride=[4, 1]; device=cpu; requires_grad=True"
-    assert describe_component(text) == "float32 [s77, 4], stride [4, 1], cpu, requires_grad True"
-
-
-def test_an_input_on_a_device_within_a_larger_storage():
-    text = key(example_inputs__0=tensor("3", "1", device="type='cuda', index=1", offset=8))["example_inputs[0]"].text
-    assert text == "dtype=float32; shape=[3]; stride=[1]; device=cuda:1; storage_offset=8"
-
-
-def test_an_input_without_dimensions():
-    text = key(example_inputs__0=tensor("", ""))["example_inputs[0]"].text
-    assert describe_component(text) == "float32 [], stride [], cpu"
-
-
-def test_a_symbolic_number_is_its_name():
-    assert key(example_inputs__1="('s77',)")["example_inputs[1]"].text == "s77"
-
-
-def test_addresses_are_no_part_of_a_text():
-    found = key(fx_kwargs__get_decomp_fn="<function select_decomp_table at 0x7f46efde7740>")
-    assert found["fx_kwargs[get_decomp_fn]"].text == "<function select_decomp_table>"
+@pytest.mark.parametrize(
+    ("name", "written", "text", "described"),
+    [
+        (
+            *("example_inputs[0]", tensor("s77, 4", "4, 1", grad=True)),
+            "dtype=float32; shape=[s77, 4]; stride=[4, 1]; device=cpu; requires_grad=True",
+            "float32 [s77, 4], stride [4, 1], cpu, requires_grad True",
+        ),
+        (
+            *("example_inputs[0]", tensor("3", "1", device="type='cuda', index=1", offset=8)),
+            "dtype=float32; shape=[3]; stride=[1]; device=cuda:1; storage_offset=8",
+            "float32 [3], stride [1], cuda:1, storage_offset 8",
+        ),
+        (
+            *("example_inputs[0]", tensor("", ""), "dtype=float32; shape=[]; stride=[]; device=cpu"),
+            "float32 [], stride [], cpu",
+        ),
+        ("example_inputs[1]", "('s77',)", "s77", "s77"),
+        ("fx_kwargs[f]", "<function select_decomp_table at 0x7f46efde7740>", *["<function select_decomp_table>"] * 2),
+    ],
+)
+def test_a_component_without_what_is_usual(name, written, text, described):
+    found = parse([f"[a] {name}: {written}"])[name].text
+    assert (found, describe_component(found)) == (text, described)
 
 
 def test_the_tuple_of_autograds_configuration_has_names():

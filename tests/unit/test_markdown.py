@@ -175,25 +175,6 @@ def test_a_link_to_a_page_of_torch_ends_where_it_ends():
         assert finding.suggestion.endswith(f"See {page}.") == (number == "GB0059")
 
 
-#: Characters that nothing is shown of, that reverse a text, or that a terminal obeys.
-UNSEEN = (
-    "\x00\x07\x08\x0b\x0c\x1b\x7f\x85\x9b\xad\u034f\u061c\u115f\u1160\u17b4\u180e\u200b\u200d\u200e\u2028\u2029\u202a\u202e"
-    "\u2060\u2066\u2069\u2800\u3164\ufe00\ufe0f\ufeff\uffa0\ufff9\U000e0001\U000e0041\U000e0100\ud800"
-)
-
-
-def test_no_file_has_a_character_that_is_not_shown(tmp_path):
-    text = f"a{UNSEEN}b"
-    place = {"user_file": f"/{text}.py", "user_line": 3, "user_code": f"f({text})"}
-    rows = [compiled(function=text), *sizes("4", "6", tensor=f"x['{text}']", **place)]
-    rows += [*changes("n", "value", f"'{text}'", "'b'", **place), GraphBreak(time_ns=SECOND, reason=text, **place)]
-    session = saved(tmp_path, *rows)
-    whole = session.export(tmp_path / "whole.md", "markdown", redact=False).read_text()
-    plan = session.plan()
-    for shown in (whole, str(plan), plan.code(), session.summary(), repr(session.explore())):
-        assert set(UNSEEN).isdisjoint(shown)
-
-
 def test_a_cell_stays_a_cell():
     document = Document(format_table(("one", "two"), [(format_span(HOSTILE), format_sentence(HOSTILE)), ("", "x")]))
     assert len(document.cells) == 6 and document.tags.count("tr") == 3

@@ -7,7 +7,6 @@ import zlib
 
 import pytest
 
-from compilediag.diagnosis import FEEDS
 from compilediag.events import (
     BY_TABLE,
     Artifact,
@@ -307,13 +306,6 @@ def test_every_column_of_every_table_is_described(tmp_path):
     assert all(c["doc"] and c["label"] for spec in columns.values() for c in spec)
 
 
-def test_a_model_with_nothing_new_gives_no_patch(tmp_path):
-    model = ViewModel(saved(tmp_path, *EVENTS).data)
-    assert model.patch()["seq"] == 1
-    assert model.patch() is None
-    assert model.seq == 1
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_patches_in_order_give_what_the_snapshot_gives(tmp_path, seed):
     session, recorder, _ = recording(tmp_path)
@@ -346,24 +338,6 @@ def by_state(rows):
     return {**rows, "sources": sources}
 
 
-def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
-    session, recorder, _ = recording(tmp_path)
-    model, page = ViewModel(session.data), Page()
-    page.apply(model.snapshot())
-    *before, compiled = frame(1)
-    put(recorder, *before)
-    page.apply(model.patch())
-    column = list_names(page.columns, "recompiles").index("lost_s")
-    assert [row[column] for row in page.rows["recompiles"].values()] == [None]
-    put(recorder, compiled)
-    patch = model.patch()
-    page.apply(patch)
-    assert [row[column] for row in patch["rows"]["recompiles"]] == [0.5]
-    assert [row[column] for row in page.rows["recompiles"].values()] == [0.5]
-    assert page.parts["totals"]["lost_s"] == 0.5
-    recorder.close()
-
-
 def test_refused_calls_are_one_row_that_grows_with_their_count(tmp_path):
     session, recorder, _ = recording(tmp_path)
     model, page = ViewModel(session.data), Page()
@@ -382,13 +356,6 @@ def test_refused_calls_are_one_row_that_grows_with_their_count(tmp_path):
     ids = {finding["rule"]: finding["evidence"] for finding in page_of(session)["findings"]}
     assert {rows[0][0], rows[1][0]} == set(ids["refused_calls"]), "its evidence are rows of the page"
     assert [rows[2][0]] == ids["unchecked_guards"]
-
-
-def test_a_table_whose_source_was_not_active_is_not_collected(tmp_path):
-    session = saved(tmp_path, state("compiles"), state("recompiles", "unavailable", reason="this torch has no x"))
-    observed = page_of(session)["observed"]
-    assert set(FEEDS) < set(observed)
-    assert observed["compiles"] and not observed["recompiles"] and not observed["guard_failures"]
 
 
 def test_a_source_that_failed_later_was_active_before_and_keeps_its_row(tmp_path):
@@ -434,14 +401,6 @@ def test_what_runs_now_is_shown_with_what_the_last_time_took(tmp_path):
 
 def text_of(entry):
     return zlib.decompress(base64.b64decode(entry["z"])).decode()
-
-
-def test_texts_are_those_of_the_artifacts(tmp_path):
-    session = saved(tmp_path, *EVENTS)
-    texts = page_of(session)["texts"]
-    assert set(texts) == {str(i) for i in session.artifacts["event_id"]}
-    for event_id, entry in texts.items():
-        assert text_of(entry) == session.artifact(int(event_id)) and entry["cut"] is False
 
 
 def test_beyond_the_budget_texts_are_cut_and_say_so(tmp_path):

@@ -1,15 +1,13 @@
 """The plan, by hand-made tables whose smallest set of changes can be counted."""
 
-import json
 import os
 import subprocess
 from dataclasses import replace
 
 import pytest
 
-from compilediag.diagnosis import CodeChange, Edit, diagnose
+from compilediag.diagnosis import Edit, diagnose
 from compilediag.diagnosis.change import merge_settings
-from compilediag.diagnosis.plan.make_plan import is_dynamic_change, merge_edits, order_changes
 from tests.unit.session_builder import make_plan
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
@@ -86,14 +84,6 @@ def test_advice_that_only_makes_versions_fewer_saves_nothing_for_certain(plan_of
     assert left.reason.startswith("Keep it to few values")
 
 
-def test_it_is_plain_json(plan_of):
-    plan = plan_of(*two_causes_at_the_same_calls())
-    found = json.loads(json.dumps(plan.to_dict()))
-    assert found["headline"] == plan.headline
-    assert found["steps"][0]["recompiles_saved_alone"] == 1
-    assert found["tried"] is None
-
-
 def test_it_reads_as_text_and_as_html(plan_of):
     plan = plan_of(*two_causes_at_the_same_calls())
     text = str(plan)
@@ -159,6 +149,12 @@ def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     edit = Edit(str(file), 6, "insert_before", LINE, "torch._dynamo.mark_dynamic(ids, 0)", code=LINE)
     plan = plan_with([{"edits": (edit,)}, {"settings": {"dynamic_sources": "L['n']"}}], file)
+    (source,) = plan.changed_sources()
+    assert (source.place, source.cell) == ("train.py", None)
+    added = {line.text.strip(): line.step for line in source.lines if line.mark == "+"}
+    setting = "torch.compiler.config.dynamic_sources = \"L['n']\""
+    assert (added[setting], added["torch._dynamo.mark_dynamic(ids, 0)"]) == (2, 1)
+    assert [line.number for line in source.lines if line.text == f"        {LINE}"] == [6]
     patch = plan.patch()
     subprocess.run(["git", "apply", "-"], input=patch, text=True, check=True, cwd=tmp_path)
     changed = file.read_text()
@@ -166,20 +162,6 @@ def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     assert "import torch\n" in changed and "torch.compiler.config.dynamic_sources = \"L['n']\"\n" in changed
     assert changed.startswith('"""A training script."""\nfrom torch import nn\n')
     compile(changed, "train.py", "exec")
-
-
-def test_each_changed_line_has_its_step(tmp_path, monkeypatch):
-    file = tmp_path / "train.py"
-    file.write_text(SCRIPT)
-    monkeypatch.chdir(tmp_path)
-    edit = Edit(str(file), 6, "insert_before", LINE, "torch._dynamo.mark_dynamic(ids, 0)", code=LINE)
-    plan = plan_with([{"edits": (edit,)}, {"settings": {"dynamic_sources": "L['n']"}}], file)
-    (source,) = plan.changed_sources()
-    assert (source.place, source.cell) == ("train.py", None)
-    added = {line.text.strip(): line.step for line in source.lines if line.mark == "+"}
-    setting = "torch.compiler.config.dynamic_sources = \"L['n']\""
-    assert (added[setting], added["torch._dynamo.mark_dynamic(ids, 0)"]) == (2, 1)
-    assert [line.number for line in source.lines if line.text == f"        {LINE}"] == [6]
 
 
 def test_a_proven_patch_is_what_changes(plan_of):
@@ -197,7 +179,9 @@ def test_a_file_that_was_changed_since_gives_no_patch(tmp_path, monkeypatch):
     edit = Edit(str(file), 6, "insert_before", LINE, "torch._dynamo.mark_dynamic(ids, 0)", code=LINE)
     assert plan_with([{"edits": (edit,)}], file).patch() is None
     file.unlink()
-    assert plan_with([{"edits": (edit,)}], file).patch() is None
+    cell = replace(edit, file="Cell In[3]")
+    for edits, place in (((edit,), file), ((cell,), "Cell In[3]"), ((), file)):
+        assert plan_with([{"edits": edits}], place).patch() is None
 
 
 def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path, monkeypatch):
@@ -215,15 +199,6 @@ def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path, 
         assert plan_with([settings], other).patch() is None
     os.mkfifo(tmp_path / "pipe.py")
     assert plan_with([settings], tmp_path / "pipe.py").patch() is None
-
-
-def test_a_cell_gives_no_patch():
-    edit = Edit("Cell In[3]", 1, "insert_before", "model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
-    assert plan_with([{"edits": (edit,)}], "Cell In[3]").patch() is None
-
-
-def test_a_plan_without_code_gives_no_patch(tmp_path):
-    assert plan_with([{}], tmp_path / "train.py").patch() is None
 
 
 def test_sizes_of_one_setting_are_one_step(plan_of):
@@ -251,13 +226,6 @@ def test_a_counter_that_starts_at_0_is_made_dynamic(plan_of):
     assert (plan.recompiles_saved, plan.unresolved) == (3, ())
 
 
-def test_a_change_that_does_not_make_a_number_dynamic_is_preferred_where_that_saves_nothing():
-    first, second = CodeChange(settings={"dynamic_sources": "L['n']"}), CodeChange(text="Pass a tensor.")
-    assert is_dynamic_change(first) and not is_dynamic_change(second)
-    assert order_changes((first, second), is_useless=True) == (second, first)
-    assert order_changes((first, second), is_useless=False) == (first, second)
-
-
 def test_settings_are_merged_into_one_assignment_each():
     block = merge_settings(
         [
@@ -274,12 +242,6 @@ def test_settings_that_exclude_each_other_are_reported():
     block = merge_settings([{"use_duck_shape": False}, {"use_duck_shape": True}])
     assert block.settings == {"use_duck_shape": False}
     assert block.conflicts == ("`use_duck_shape` is wanted as False and as True; the plan keeps False.",)
-
-
-def test_lines_for_one_place_are_one_edit():
-    first = Edit("m.py", 3, "insert_before", "f(x)", "mark(x, 0)")
-    other = replace(first, new="mark(x, 0)\nmark(x, 1)")
-    assert merge_edits([first, other, replace(first, line=9)]) == (other, replace(first, line=9))
 
 
 def test_only_the_first_guards_are_known_from_a_log(plan_of):

@@ -136,12 +136,6 @@ def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
     assert "torch" in doctor.stdout + doctor.stderr and "Traceback" not in doctor.stderr
 
 
-@pytest.mark.parametrize("script", [".ci/run", ".ci/setup"])
-def test_scripts_can_be_run(script):
-    assert os.access(ROOT / script, os.X_OK)
-    assert subprocess.run(["bash", "-n", ROOT / script]).returncode == 0
-
-
 def test_every_make_target_of_the_readme_is_in_the_makefile():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     promised = set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text()))

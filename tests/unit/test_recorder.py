@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from compilediag import Session, load
+from compilediag import load
 from compilediag.events import Artifact, Compile, Phase
 from tests.inside import Recorder, WriterStatus, recorder_module, session_writer
 from tests.unit.session_builder import META, Feed, put, recording
@@ -34,20 +34,6 @@ def wait_for_phase(path, name):
     while name not in reader.phases["name"].tolist():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def test_what_is_put_is_in_the_file_soon_without_a_flush(running):
-    session, recorder, _ = running
-    put(recorder, Phase(time_ns=1, name="soon"))
-    wait_for_phase(session.path, "soon")
-    assert recorder_module.INTERVAL_S <= 0.25
-
-
-def test_reading_a_table_first_writes_what_was_put(running):
-    session, recorder, _ = running
-    for n in range(50):
-        put(recorder, Phase(time_ns=n, name=str(n)))
-        assert session.phases["name"].iloc[-1] == str(n)
 
 
 def test_pid_and_rank_are_those_of_the_process(tmp_path):
@@ -170,14 +156,6 @@ def test_an_event_that_does_not_fit_costs_only_itself(running, what):
     wait_for_phase(session.path, "later")
     assert recorder._thread.is_alive()
     assert load(session.path).phases["name"].tolist() == ["before", "after", "later"]
-
-
-def test_a_source_whose_status_fails_does_not_end_the_writer(running):
-    session, recorder, feed = running
-    feed.status = lambda: 1 / 0
-    put(recorder, Phase(time_ns=1, name="a"))
-    assert session.phases["name"].tolist() == ["a"]
-    assert isinstance(feed.errors[0], ZeroDivisionError)
 
 
 @pytest.fixture
@@ -385,20 +363,6 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path):
     with pytest.raises(FileExistsError):
         Recorder(tmp_path / "x.cdiag", dict(META)).begin()
     assert (tmp_path / "x.cdiag").read_text() == "precious"
-
-
-def test_progress_is_what_runs_now_and_goes_with_it(running):
-    class Running:
-        def state(self):
-            return {"compile_id": "0/1", "phases": ["a", "b"], "started_ns": 5}
-
-    session, recorder, _ = running
-    recorder.progress[1] = Running()
-    recorder.flush()
-    assert Session(session.path).progress() == [{"compile_id": "0/1", "phases": ["a", "b"], "started_ns": 5}]
-    recorder.progress.clear()
-    recorder.flush()
-    assert Session(session.path).progress() == []
 
 
 def test_an_end_that_is_complete_is_not_repeated(tmp_path, monkeypatch):

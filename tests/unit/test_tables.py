@@ -36,19 +36,6 @@ def test_columns_and_dtypes_are_the_documented_ones_with_rows_and_without(reques
     assert [*shown(frame).items()] == [*DOCUMENTED[table].items()]
 
 
-@pytest.mark.parametrize("table", BY_TABLE)
-def test_a_frame_begins_with_what_its_reader_wants_to_see(full, table):
-    kind = BY_TABLE[table]
-    assert list(getattr(full, table).columns[: 1 + len(kind.shown_first)]) == ["compile_id", *kind.shown_first]
-
-
-def test_the_first_columns_of_compiles_and_recompiles_say_what_happened(full):
-    assert list(full.compiles.columns[:5]) == ["compile_id", "function", "line", "duration_s", "outcome"]
-    first = ["compile_id", "function", "line", "guard_source", "guard_kind", "expected", "actual", "lost_s"]
-    assert list(full.recompiles.columns[:8]) == first
-    assert list(full.events.columns[:4]) == ["compile_id", "kind", "title", "duration_s"]
-
-
 @pytest.mark.parametrize("table", [t for t in BY_TABLE if t != "sources"])
 def test_values_come_back_and_missing_is_na(full, table):
     frame = getattr(full, table)
@@ -86,18 +73,23 @@ def test_typed_rows_are_read_as_they_are_added(tmp_path):
 
 
 def test_a_recompile_costs_the_compiles_of_its_key(tmp_path):
+    """Two threads that compile a function at once may be given the same id."""
     events = [
         Recompile(time_ns=1, compile_id="0/1", compile_key="a.1"),
         Recompile(time_ns=2, compile_id="0/1", compile_key="a.2"),
         Recompile(time_ns=3),
-        Compile(time_ns=4, compile_key="a.1", duration_s=1.0),
-        Compile(time_ns=5, compile_key="a.1", duration_s=0.5),
-        Compile(time_ns=6, duration_s=4.0),
+        Recompile(time_ns=4, compile_id="0/1", compile_key="a.3"),
+        Compile(time_ns=5, compile_id="0/0", compile_key="a.0", duration_s=8.0),
+        Compile(time_ns=6, compile_id="0/1", compile_key="a.2", duration_s=4.0),
+        Compile(time_ns=7, compile_id="0/1", compile_key="a.1", duration_s=1.0),
+        Compile(time_ns=8, compile_id="0/1", compile_key="a.1", duration_s=0.5),
+        Compile(time_ns=9, compile_id="0/1", compile_key="a.3"),
+        Compile(time_ns=10, duration_s=4.0),
     ]
     session = saved(tmp_path, *events)
-    assert [row.lost_s for row in session.data.rows(Recompile)] == [1.5, None, None]
-    assert [row.lost_s for row in RowList(events).rows(Recompile)] == [1.5, None, None]
-    assert [row.event_id for row in RowList(events).rows(Compile)] == [4, 5, 6]
+    for rows in (session.data.rows(Recompile), RowList(events).rows(Recompile), session.recompiles.itertuples()):
+        assert [None if pd.isna(row.lost_s) else row.lost_s for row in rows] == [1.5, 4.0, None, None]
+    assert [row.event_id for row in RowList(events).rows(Compile)] == [5, 6, 7, 8, 9, 10]
 
 
 def test_every_event_is_in_events_and_in_its_table_once(full):
@@ -132,46 +124,3 @@ def test_a_frame_is_the_callers_own(full):
     first = full.phases
     first["name"] = "changed"
     assert full.phases["name"].tolist() != first["name"].tolist()
-
-
-# Lost seconds
-
-
-def recompile(number, key="a.1", **more):
-    return Recompile(time_ns=number * SECOND, compile_id="0/1", compile_key=key, function=f"f{number}", **more)
-
-
-def compiled(seconds, key="a.1", **more):
-    return Compile(time_ns=SECOND, duration_s=seconds, compile_id="0/1", compile_key=key, **more)
-
-
-def lost(folder, *events):
-    frame = saved(folder, *events).recompiles
-    return dict(
-        zip(frame["function"], frame["lost_s"].astype(object).where(frame["lost_s"].notna(), None), strict=True)
-    )
-
-
-def test_a_first_compile_costs_no_recompile_anything(tmp_path):
-    assert lost(tmp_path, compiled(2.0, "a.0"), recompile(1), compiled(1.0)) == {"f1": 1.0}
-
-
-def test_lost_seconds_are_missing_until_the_compile_has_ended(tmp_path):
-    assert lost(tmp_path, recompile(1), compiled(1.0, "a.5"), compiled(None)) == {"f1": None}
-
-
-# Speed
-
-
-def test_two_threads_with_one_id_are_distinguished(tmp_path):
-    """torch counts the entries of a code object: two threads that compile it at once may be given the same id."""
-    both = {"compile_id": "0/1", "function": "f"}
-    events = [
-        Recompile(time_ns=1, compile_key="0a.1", closest_compile_key="0a.0", **both),
-        Recompile(time_ns=2, compile_key="0a.2", closest_compile_key="0a.0", **both),
-        Compile(time_ns=3, compile_key="0a.2", duration_s=4.0, **both),
-        Compile(time_ns=4, compile_key="0a.1", duration_s=1.0, **both),
-    ]
-    session = saved(tmp_path, *events)
-    assert [row.lost_s for row in session.data.rows(Recompile)] == [1.0, 4.0]
-    assert session.recompiles["lost_s"].tolist() == [1.0, 4.0]

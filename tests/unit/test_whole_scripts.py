@@ -32,14 +32,6 @@ def test_row_agrees_with_itself(row):
     assert bool(row.left) == (row.recompiles_by_hand > 0)
 
 
-@ROWS
-def test_script_names_its_threads(row):
-    described = ast.get_docstring(ast.parse((row.folder / row.start).read_text()))
-    for thread in row.threads:
-        repository, number = thread.split("#")
-        assert any(f"github.com/{repository}/{kind}/{number}" in described for kind in ("issues", "pull"))
-
-
 @pytest.mark.parametrize("row", [row for row in TRUTH if row.change], ids=lambda row: row.name)
 def test_change_by_hand_applies_and_has_so_many_lines(row, tmp_path):
     copy = shutil.copytree(row.folder, tmp_path / row.name)

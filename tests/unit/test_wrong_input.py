@@ -40,6 +40,7 @@ COMMAND_LINES = {
     "repro": [["FILE"], ["FILE", "17", "-o", "OUT"]],
     "export": [["FILE", "-o", "OUT"], ["FILE", "--format", "csv", "-o", "OUT"], ["FILE", "--format", "markdown"]],
 }
+LINES = [[name, *line] for name, lines in COMMAND_LINES.items() for line in lines]
 #: Commands that read no file.
 WITHOUT_FILES = {"example", "doctor", "last", "skill"}
 
@@ -108,29 +109,13 @@ WRONG = {
 }
 #: What a command reads although others do not.
 READ = {
-    "run": {
-        "train.py",
-        "empty.py",
-        "script",
-        "empty.cdiag",
-        "empty.log",
-        "/etc/passwd",
-        "settings.toml",
-        "console.log",
-        "torch_logs.txt",
-    },
+    "run": {"train.py", "empty.py", "script", "empty.cdiag", "empty.log", "/etc/passwd", "settings.toml"}
+    | {"console.log", "torch_logs.txt"},
     "check": {"train.py", "empty.py", "script"},
 }
 #: What `live --wait` waits for.
-WAITED_FOR = {
-    "empty.cdiag",
-    "empty.log",
-    "folder",
-    "folder_of_logs",
-    "absent.cdiag",
-    "folder/absent",
-    "train.py/absent",
-}
+WAITED_FOR = {"empty.cdiag", "empty.log", "folder", "folder_of_logs"}
+WAITED_FOR |= {"absent.cdiag", "folder/absent", "train.py/absent"}
 
 
 @pytest.fixture(scope="module")
@@ -152,32 +137,21 @@ def files(tmp_path_factory):
     os.chdir(here)
 
 
-def list_command_lines():
-    for name, lines in COMMAND_LINES.items():
-        for line in lines:
-            yield pytest.param([name, *line], id=" ".join([name, *line]))
-
-
 def test_every_command_that_reads_a_file_is_in_the_table():
     assert {command.name for command in list_commands()} == COMMAND_LINES.keys() | WITHOUT_FILES
 
 
-@pytest.mark.parametrize("line", list(list_command_lines()))
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
 def test_a_wrong_file_is_one_line_and_nothing_is_written(line, files, tmp_path, capfd):
     out = tmp_path / "out"
-    names = {
-        "GOOD": files / "good" / "run.cdiag",
-        "LOG": files / "good.log",
-        "OUT": out,
-        "script.py": files / "script.py",
-    }
+    names = {"GOOD": files / "good" / "run.cdiag", "LOG": files / "good.log", "OUT": out}
+    names["script.py"] = files / "script.py"
     before = snapshot(files)
     for name in WRONG:
         is_script = line[0] in ("run", "try", "fix") and "--plan" not in line
         reads = READ["run"] if is_script else READ.get(line[0], set()) if line[1] == "FILE" else set()
-        if name in reads or ("--wait" in line and name in WAITED_FOR) or (line[1] == "LOG" and name == "empty.log"):
-            continue
-        if line[1] == "LOG" and name in ("empty.cdiag",):
+        is_beside_a_log = line[1] == "LOG" and name in ("empty.log", "empty.cdiag")
+        if name in reads or is_beside_a_log or ("--wait" in line and name in WAITED_FOR):
             continue
         given = [str(files / name) if part == "FILE" else str(names.get(part, part)) for part in line]
         code = main(given)
