@@ -33,17 +33,6 @@ class Block(torch.nn.Module):
         return x * self.count * scale
 
 
-class Stack(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = torch.nn.ModuleList([Block()])
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
 class Runner:
     def __init__(self):
         self.model = Block()

@@ -13,9 +13,6 @@ import torch
 import compilediag
 
 X = torch.arange(8.0)
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-#: Whether settings of this torch hold in the thread that made them only.
-HAS_THREAD_SETTINGS = VERSION >= (2, 12)
 
 
 @dataclass
@@ -149,15 +146,6 @@ def test_the_thread_with_another_mode_is_named():
     assert_fixed(before, run(lambda compiled: program(compiled, torch.no_grad)))
 
 
-def test_settings_of_one_thread_are_not_in_force_in_another():
-    seen = []
-    with torch._dynamo.config.patch(recompile_limit=3):
-        thread = threading.Thread(target=lambda: seen.append(torch._dynamo.config.recompile_limit))
-        thread.start()
-        thread.join()
-    assert seen == [8 if HAS_THREAD_SETTINGS else 3]
-
-
 # What no setting fixes, and limits
 
 
@@ -178,66 +166,11 @@ def test_no_setting_fixes_floats_under_dynamic_false(setting):
     assert run(call_with_numbers(0.5, 0.4, 0.3, 0.2, convert=torch.tensor), dynamic=False).recompiles == 0
 
 
-def test_floats_vary_freely_by_default_and_not_once_they_are_specialized():
-    program = call_with_numbers(0.5, 0.4, 0.3, 0.2)
-    assert run(program).recompiles == 1
-    assert run(apply_settings({"specialize_float": True}, program)).recompiles == 3
-
-
 def test_a_size_that_code_needs_as_a_number_cannot_be_made_dynamic():
     program = call_with_sizes(needs_the_number, 4, 6, 7)
     before = run(program)
     assert before.find("specialized").fix is None
     assert run(apply_settings({"dynamic_sources": "L['x']"}, program)).recompiles == before.recompiles == 2
-
-
-class Lookup(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("table", torch.ones(4, 4))
-
-    def forward(self, x):
-        return x @ self.table
-
-
-def test_a_mark_fixes_neither_the_size_of_a_modules_tensor_nor_0_and_1():
-    def program(compiled, mark=lambda tensor, dim: None):
-        model = Lookup()
-        f = compiled(model)
-        for n in (4, 6, 8):
-            model.table = torch.ones(4, n)
-            mark(model.table, 1)
-            f(torch.ones(2, 4))
-
-    assert run(lambda compiled: program(compiled, torch._dynamo.mark_dynamic)).recompiles == 2
-    assert run(apply_settings({"force_nn_module_property_static_shapes": False}, program)).recompiles == 2
-    sizes = call_with_sizes(lambda x: x * 2, 4, 1, 6, mark=torch._dynamo.mark_dynamic)
-    assert run(sizes).recompiles == 1
-    unbacked = call_with_sizes(lambda x: x * 2, 4, 1, 0, mark=torch._dynamo.decorators.mark_unbacked)
-    assert run(unbacked).recompiles == 0
-
-
-class Counter(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.n = 0
-
-    def forward(self, x):
-        self.n += 1
-        return x * self.n
-
-
-def test_the_setting_that_torch_names_for_integers_of_a_module_does_nothing_under_dynamic_false():
-    """Which is why dynamic_sources is offered first."""
-
-    def program(compiled):
-        f = compiled(Counter())
-        for _ in range(5):
-            f(X)
-
-    changed = apply_settings({"allow_unspec_int_on_nn_module": True}, program)
-    assert [run(program).recompiles, run(changed).recompiles] == [4, 1]
-    assert run(changed, dynamic=False).recompiles == run(program, dynamic=False).recompiles == 4
 
 
 def test_a_limit_is_raised_for_functions_and_not_for_values_that_need_no_version_each():

@@ -283,26 +283,6 @@ def test_a_script_that_takes_too_long_is_ended(run_try, script, tmp_path):
     assert re.fullmatch(rf"compilediag: {path}: it was ended after \d+ s \(--timeout\)", ended)
 
 
-def test_an_exception_of_torch_that_the_plan_removes(try_plan, script):
-    path = script("""
-        import torch
-
-        @torch.compile(backend="eager", dynamic=False, fullgraph=True)
-        def step(x):
-            return x * 2
-
-        torch._dynamo.config.recompile_limit = 2
-        for n in range(3, 9):
-            step(torch.ones(n))
-        print("end")
-    """)
-    old = "for n in range(3, 9):"
-    plan = make_plan_of_edit(path, old, "torch.compiler.config.dynamic_sources = \"L['x']\"", 9)
-    trial, _ = try_plan(path, plan)
-    assert trial.outcome.holds, trial
-    assert trial.outcome.exit_codes == (1, 0) and trial.outcome.same_output is None
-
-
 @pytest.mark.long("a process in each way of starting one, in each run")
 def test_a_script_with_processes_of_its_own_and_much_output(run_try, script):
     main = textwrap.indent(two_causes(), "    ")

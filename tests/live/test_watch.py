@@ -83,14 +83,6 @@ def test_a_session_without_a_place_for_its_temporary_file_removes_nothing(tmp_pa
     assert state_of(tmp_path) == before
 
 
-def test_a_session_with_a_path_stays(tmp_path):
-    with cd.watch(tmp_path / "run.cdiag") as session:
-        programs.sizes()
-    del session
-    gc.collect()
-    assert len(cd.load(tmp_path / "run.cdiag").compiles) > 1
-
-
 def test_the_session_says_what_it_is(tmp_path):
     before = time.time_ns()
     with cd.watch(detail="lean") as session:
