@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import re
-import runpy
 import shutil
 import signal
 import subprocess
@@ -26,19 +25,6 @@ def double(x):
 for size in (2, 3, 4):
     double(torch.ones(size))
 """
-
-
-@pytest.fixture
-def script(tmp_path):
-    """Writes a script, gives its path."""
-
-    def write(text, name="script.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
 
 
 @pytest.fixture
@@ -66,16 +52,7 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path, monkeyp
     assert re.match("compilediag: 3 compiles, 2 recompiles, .* compiling; 1 change saves ", last)
     assert last.endswith(": compilediag plan run.cdiag")
     page = read_page(tmp_path / "run.html")
-    assert "double" in page and "<title>compilediag: script.py</title>" in page
-
-
-@pytest.mark.parametrize("asked", [True, False])
-def test_replays_are_counted_if_it_is_asked_for(run, script, tmp_path, asked):
-    done = run("--save", tmp_path / "run.cdiag", *["--replays"] * asked, script("print('the script')"))
-    assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
-    sources = compilediag.load(tmp_path / "run.cdiag").sources.set_index("name")
-    assert (sources.loc["replays", "reason"] == "not requested") is not asked
-    assert "replays of CUDA graphs" not in done.stderr, "that they are not counted is no gap"
+    assert "double" in page and "<title>compilediag: train.py</title>" in page
 
 
 def test_the_script_sees_what_python_would_show_it(run, python, script, tmp_path):
@@ -143,6 +120,13 @@ def test_the_last_line_names_the_session_also_without_a_plan(run, script):
         done = run(*options, nothing)
         assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
         assert done.stderr.splitlines()[-1] == f"compilediag: nothing was compiled; session: {ending}"
+        assert "replays of CUDA graphs" not in done.stderr, "that they are not counted is no gap"
+
+
+def test_calls_and_replays_are_counted_if_it_is_asked_for(run, script, tmp_path):
+    assert run("--save", tmp_path / "run.cdiag", "--calls", "--replays", script("pass")).returncode == 0
+    session = compilediag.load(tmp_path / "run.cdiag")
+    assert session.meta["asked_for"] == ["calls", "guard_checks", "replays"]
 
 
 def test_a_script_may_change_its_folder(run, script, tmp_path):
@@ -266,11 +250,15 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(forked_commands, sc
         (["--report", "/dev/full/x.html", "SCRIPT"], "can't write /dev/full/x.html: there is no folder /dev/full"),
     ],
 )
-def test_what_cannot_work_is_one_line_before_the_script_starts(run, script, tmp_path, arguments, message):
+def test_what_cannot_work_is_one_line_before_the_script_starts(
+    script, tmp_path, arguments, message, monkeypatch, capsys
+):
     path = script("open('it_ran', 'w')")
-    done = run(*[str(path) if a == "SCRIPT" else a for a in arguments])
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"compilediag: {message}") and done.stderr.count("\n") == 1
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    assert main(["run", *(path if argument == "SCRIPT" else argument for argument in arguments)]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"compilediag: {message}") and shown.count("\n") == 1
     assert os.listdir(tmp_path / "cwd") == []
 
 
@@ -295,32 +283,6 @@ def test_a_wrong_word_is_answered_with_the_right_one_and_the_usage_of_the_comman
     first, *_, last = capsys.readouterr().err.splitlines()
     assert ended.value.code == 2 and first.startswith(f"usage: compilediag {usage}[")
     assert last.startswith(f"compilediag {usage}".rstrip() + f": error: {answer}")
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A saved session with two recompiles, made in this process."""
-    import torch
-
-    folder = tmp_path_factory.mktemp("saved")
-    script, path = folder / "compiles.py", folder / "run.cdiag"
-    script.write_text(COMPILES)
-    torch._dynamo.reset()
-    with compilediag.watch(path):
-        runpy.run_path(str(script))
-    return path
-
-
-def test_report_writes_one_file(python, saved, tmp_path):
-    done = python("-m", "compilediag", "report", saved, "-o", "out.html", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert os.listdir(tmp_path) == ["out.html"]
-    assert "double" in read_page(tmp_path / "out.html")
-
-
-def test_a_redacted_report_holds_no_path(saved, tmp_path):
-    assert main(["report", saved, "-o", tmp_path / "out.html", "--redact"]) == 0
-    assert str(saved.parent) not in read_page(tmp_path / "out.html")
 
 
 def test_doctor_finds_every_source_with_this_torch(program_server):

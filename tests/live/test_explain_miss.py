@@ -72,6 +72,7 @@ def test_one_difference(watched):
     assert read_differences(watched, "aot_autograd") == ["autograd_config[activation_memory_budget]: 1.0 -> 0.5"]
 
 
+@pytest.mark.long("builds two C++ libraries")
 def test_a_constant_that_is_a_tensor(fresh_inductor_cache):
     with cd.watch() as session:
         for value in (1.0, 5.0):

@@ -29,18 +29,6 @@ for n, k in ((4, 2), (6, 5), (7, 9), (9, 11)):
 
 
 @pytest.fixture
-def script(tmp_path):
-    """Writes a script, gives its path."""
-
-    def write(text, name="train.py"):
-        path = tmp_path / name
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
-
-
-@pytest.fixture
 def fix(program_server, tmp_path):
     """Runs `compilediag fix --json ...` in the folder of the scripts; gives the values and the exit code."""
 

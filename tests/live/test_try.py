@@ -42,18 +42,6 @@ def two_causes(backend="eager", options=", dynamic=STATIC"):
 
 
 @pytest.fixture
-def script(tmp_path):
-    """Writes a script, gives its path."""
-
-    def write(text, name="train.py"):
-        path = tmp_path / name
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
-
-
-@pytest.fixture
 def run_try(program_server, tmp_path):
     """`compilediag try ...` in the folder of the scripts; standard input is empty."""
 
