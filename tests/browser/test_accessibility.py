@@ -9,14 +9,21 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import expect
 
 import compilediag as cd
+from tests.browser.conftest import expect_value
 from tests.unit.log_builder import string
 
 RUN = """async (scope) => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"];
   const { violations } = await axe.run(scope, { resultTypes: ["violations"], runOnly: { type: "tag", values: tags } });
   return violations.flatMap(({ id, impact, nodes }) => nodes.map((node) => [id, impact, node.html.slice(0, 200)]));
+}"""
+#: Parts whose content is wider than they are.
+SPILLS = """() => {
+  const parts = ["", "-top", "-totals", "-head", "-main"].map((name) => `.cdiag${name}`).join(", ");
+  return [...document.querySelectorAll(parts)].filter((n) => n.scrollWidth > n.clientWidth + 1).map((n) => n.className);
 }"""
 #: Resolves when the colors of the theme are there.
 SETTLED = """async () => {
@@ -77,6 +84,8 @@ def test_every_page_of_a_report(run, open_report, tmp_path):
     for tab in page.locator(".cdiag-tab:visible").all():
         tab.click()
         assert find_violations(page) == []
+    page.locator(".cdiag-row").first.click()
+    expect(page.locator(".cdiag-detail")).to_be_visible()
     check_both_themes(page)
     page.click(".cdiag-top .cdiag-menu > button")
     check_both_themes(page)
@@ -99,8 +108,10 @@ def test_ranks(open_report, tmp_path):
 def test_a_diff(new_page, tmp_path):
     (tmp_path / "empty.log").write_text(string())
     path = cd.diff(tmp_path / "empty.log", golden_log("torch-2.13.log.gz")).report(tmp_path / "diff.html")
-    page = new_page()
+    page = new_page(width=420)
     page.goto(path.as_uri())
+    expect_value(page, SPILLS, [])
+    check_both_themes(page)
     page.locator(".cdiag-row").first.click()
     check_both_themes(page)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -171,14 +170,6 @@ COUNT_TEXT_PIXELS = """() => {
   for (let i = 0; i < data.length; i += 4) count += wanted.every((part, k) => data[i + k] === part);
   return count;
 }"""
-
-
-@pytest.fixture(scope="module")
-def lab(program_server: object, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    root = tmp_path_factory.mktemp("lab")
-    with jupyter.run_lab(root) as lab:
-        yield lab
-    shutil.rmtree(root / "inductor", ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

@@ -144,16 +144,6 @@ def test_a_path_that_cannot_be_written_is_one_line_and_leaves_nothing(run, tmp_p
     assert sorted(p.name for p in tmp_path.iterdir() if "compilediag-" in p.name) == []
 
 
-def test_a_report_replaces_an_older_one_and_is_its_owners_alone(run, tmp_path):
-    path = tmp_path / "report.html"
-    run.session.report(path)
-    path.write_text(path.read_text()[:5_000])
-    assert run.session.report(path) == path
-    assert path.read_text().rstrip().endswith("</html>")
-    assert [p.name for p in tmp_path.glob("*.html")] == ["report.html"]
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_the_head_says_what_a_large_report_leaves_out(run, open_report, tmp_path):
     snapshot = run.model.snapshot()
     left_out = {"compiles": 1_500, "of": 20_000, "rows": {"phases": 9_000, "guard_failures": 4}}
