@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import json
 import sys
 from pathlib import Path
 
@@ -155,21 +154,6 @@ def test_without_a_request_it_is_left_out_and_says_so():
     assert len(session.figure("tracing").data) == 0
     with pytest.raises(CompilediagError, match="tracing=True"):
         session.export("never.json", format="speedscope")
-
-
-def test_the_profile_for_speedscope_has_the_seconds_and_the_callers(tmp_path):
-    session = watch(nested)
-    file = session.export(tmp_path / "tracing.json", format="speedscope")
-    assert session.export(file, format="speedscope") == file, "its own file is replaced"
-    whole = json.loads(file.read_text())
-    (profile,) = whole["profiles"]
-    names = [frame["name"] for frame in whole["shared"]["frames"]]
-    assert len(names) == 3 and whole["shared"]["frames"][0]["file"] == HERE
-    stacks = {tuple(names[at] for at in sample) for sample in profile["samples"]}
-    assert stacks == {("nested",), ("nested", "once"), ("nested", "twice"), ("nested", "twice", "once")}
-    assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
-    root = session.trace_functions.query("function == 'nested'")["total_s"].sum()
-    assert profile["endValue"] == pytest.approx(root)
 
 
 # Loops
