@@ -144,7 +144,7 @@ def outer(step, **kwargs):
     step(kwargs["a"], y=kwargs["b"])
 
 
-#: Program, guarded value, expected name, expected call; None for a name that does not exist. Here real frames are between
+#: Program, guarded value, expected name, expected call; None for a name that does not exist. Here are real frames between
 #: the call and the compiled code; tests/unit/test_call_sites.py has how calls are spelled.
 PROGRAMS = [
     (keyword, "x.size()[0]", "X.shape[0]", "step(y=Y, x=X)"),

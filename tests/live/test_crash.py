@@ -15,6 +15,7 @@ from contextlib import closing
 import pytest
 
 import compilediag as cd
+from tests.program_server import COMMANDS
 
 SCRIPT = """
 import sys, time
@@ -37,13 +38,13 @@ MOST_S = 300
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory):
+def killed(program_server, tmp_path_factory):
     """(path, lines printed, sizes seen from here meanwhile) of a run that was killed."""
     folder = tmp_path_factory.mktemp("crash")
     path = folder / "run.cdiag"
     (folder / "script.py").write_text(SCRIPT)
     command = [sys.executable, folder / "script.py", path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, COMMANDS: "1"}) as process:
         assert process.stdout.readline() == "watching\n"
         seen = []
         end = time.monotonic() + MOST_S
@@ -83,9 +84,9 @@ def test_a_killed_runs_file_is_replaced_by_the_next_run(killed):
     assert len(session.compiles) == 0 and session.meta["pid"] == os.getpid()
 
 
-def test_a_script_that_forgets_to_stop_loses_nothing(tmp_path, python):
+def test_a_script_that_forgets_to_stop_loses_nothing(tmp_path, program_server):
     code = SCRIPT.replace("range(10_000)", "range(2)")
-    done = python("-c", code, tmp_path / "run.cdiag")
+    done = program_server.run("-c", code, tmp_path / "run.cdiag")
     assert done.returncode == 0, done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["run.cdiag"]
     session = cd.load(tmp_path / "run.cdiag")

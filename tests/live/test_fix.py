@@ -343,7 +343,7 @@ def test_a_program_without_a_change_is_left_as_it_is(fix, script, text, code):
     assert [left["is_needed"] for left in found["left"]] == [True] * (code == 0)
 
 
-def test_an_interrupt_prints_the_best_so_far(script, tmp_path):
+def test_an_interrupt_prints_the_best_so_far(forked_commands, script, tmp_path):
     script(TWO_CAUSES)
     command = [sys.executable, "-m", "compilediag", "fix", "train.py"]
     with subprocess.Popen(
