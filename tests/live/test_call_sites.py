@@ -144,8 +144,8 @@ def outer(step, **kwargs):
     step(kwargs["a"], y=kwargs["b"])
 
 
-#: Program, guarded value, expected name, expected call; None for a name that does not exist. tests/unit/test_call_sites.py
-#: has how calls are spelled; here are real frames between the call and the compiled code.
+#: Program, guarded value, expected name, expected call; None for a name that does not exist. How calls are
+#: spelled is in tests/unit/test_call_sites.py; real frames are between the call and the compiled code here.
 PROGRAMS = [
     (keyword, "x.size()[0]", "X.shape[0]", "step(y=Y, x=X)"),
     (multi_line, "y.size()[0]", "Y.shape[0]", "step(\n        X,\n        y=Y,\n    )"),
