@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import expect
 
 import compilediag as cd
-from tests.browser.conftest import expect_value
+from tests.browser.conftest import expect_value, open_tab
 from tests.unit.log_builder import string
 
 RUN = """async (scope) => {
@@ -53,30 +52,13 @@ def check_both_themes(page, scope="document"):
 
 @pytest.fixture
 def run(recorded):
-    """Compiles with all that a detail shows, a graph break, a failure, a compile in flight."""
+    """Compiles with all that a detail shows, a graph break, a failure."""
     for number in range(3):
         recorded.compile(number)
     recorded.graph_break("print is not traced", user_code="print(x)", user_file="/home/me/model.py", user_line=33)
     recorded.compile(3, outcome="failed", fail_type="ValueError", fail_reason="no room")
     recorded.text("inductor_output_code", "def call(args):\n    return args", compile_id="0/2")
-    recorded.in_flight(compile_id="0/9", function="forward", file="/home/me/model.py", line=30)
     return recorded
-
-
-@pytest.mark.long("axe on each tab; a report has the same ones")
-def test_the_live_dashboard(run, open_widget):
-    page = open_widget(run.snapshot())
-    own = "document.querySelector('.cdiag')"  # the page around it is the host's
-    check_both_themes(page, own)
-    page.click(".cdiag-tab-strip .cdiag-menu > button")
-    check_both_themes(page, own)
-    page.keyboard.press("Escape")
-    page.locator(".cdiag-row", has_text="0/2").click()
-    page.click(".cdiag-artifact-toggle")
-    page.wait_for_selector(".cdiag-pages pre")
-    for summary in page.locator(".cdiag summary:visible").all():
-        summary.click()
-    check_both_themes(page, own)
 
 
 def test_every_page_of_a_report(run, open_report, tmp_path):
@@ -84,8 +66,12 @@ def test_every_page_of_a_report(run, open_report, tmp_path):
     for tab in page.locator(".cdiag-tab:visible").all():
         tab.click()
         assert find_violations(page) == []
-    page.locator(".cdiag-row").first.click()
-    expect(page.locator(".cdiag-detail")).to_be_visible()
+    open_tab(page, "compiles")
+    page.locator(".cdiag-row", has_text="0/2").click()
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre")
+    for summary in page.locator(".cdiag summary:visible").all():
+        summary.click()
     check_both_themes(page)
     page.click(".cdiag-top .cdiag-menu > button")
     check_both_themes(page)
