@@ -147,20 +147,8 @@ class Plain:
         self.k = k
 
 
-def use(x, k):
-    return x + 1 if k else x - 1
-
-
 def use_float(x, k):
     return x * k
-
-
-def use_text(x, k):
-    return x + 1 if k == "a" else x
-
-
-def use_none(x, k):
-    return x + 1 if k is None else x
 
 
 def use_attribute(x, k):
@@ -181,10 +169,6 @@ def use_function(x, k):
     return k(x)
 
 
-def use_class(x, k):
-    return x + 1 if isinstance(k, Plain) else x
-
-
 def plus_one(x):
     return x + 1
 
@@ -203,13 +187,13 @@ def scaled_by(scale):
 VALUES = {
     "int": (use_float, 1, 2, "value", "k", "1", "2"),
     "float": (use_float, 1.5, 2.5, "value", "k", "1.5", "2.5"),
-    "bool": (use, True, False, "value", "k", "True", "False"),
-    "str": (use_text, "a", "b", "value", "k", "'a'", "'b'"),
-    "None": (use_none, None, 1, "value", "k", "None", "1"),
+    "bool": (lambda x, k: x + 1 if k else x - 1, True, False, "value", "k", "True", "False"),
+    "str": (lambda x, k: x + 1 if k == "a" else x, "a", "b", "value", "k", "'a'", "'b'"),
+    "None": (lambda x, k: x + 1 if k is None else x, None, 1, "value", "k", "None", "1"),
     "attribute": (use_attribute, Plain(1), Plain(2), "value", "k.k", "1", "2"),
     "nan": (use_float, float("nan"), 1.0, "value", "k", "nan", "1.0"),
     "type": (use_len, [1], (1,), "type", "k", "list", "tuple"),
-    "type of object": (use_class, Plain(1), [1], "type", "k", "Plain", "list"),
+    "type of object": (lambda x, k: x + 1 if isinstance(k, Plain) else x, Plain(1), [1], "type", "k", "Plain", "list"),
     "length": (use_len, [1], [1, 2], "length", "len(k)", "1", "2"),
     "empty": (use_len, [], [1, 2], "length", "len(k)", "0", "2"),
     "dict length": (use_items, {"a": 1}, {"a": 1, "b": 2}, "length", "len(k)", "1", "2"),
