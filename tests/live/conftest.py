@@ -1,12 +1,15 @@
-"""Fixtures of tests that run scripts."""
+"""Fixtures of tests that run scripts and commands."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.inside import main
 
 
 @pytest.fixture
@@ -20,3 +23,18 @@ def script(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """`run_here("try", ...)`: a command in this process and the folder of the scripts; (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[object, str, str]:
+        try:
+            code: object = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+        return (code, *capsys.readouterr())
+
+    return run

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 
 import compilediag
-from tests.inside import main, read_page
+from tests.inside import read_page
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """
@@ -244,22 +244,17 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(forked_commands, sc
         (["none.py"], "none.py does not exist; pass a Python script"),
         (["."], ". contains no logs and no sessions (*.cdiag); pass a Python script"),
         (["-m", "no.such.module"], "can't run no.such.module: no such module"),
-        (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
-        (["--report", ".", "SCRIPT"], "can't write .: it is a folder"),
-        (["--save", "no/folder/", "SCRIPT"], "can't write no/folder/: there is no folder no"),
-        (["--report", "/dev/full/x.html", "SCRIPT"], "can't write /dev/full/x.html: there is no folder /dev/full"),
+        (["--report", "none/x.html", "train.py"], "can't write none/x.html: there is no folder none"),
+        (["--report", ".", "train.py"], "can't write .: it is a folder"),
+        (["--save", "no/folder/", "train.py"], "can't write no/folder/: there is no folder no"),
+        (["--report", "/dev/full/x.html", "train.py"], "can't write /dev/full/x.html: there is no folder /dev/full"),
     ],
 )
-def test_what_cannot_work_is_one_line_before_the_script_starts(
-    script, tmp_path, arguments, message, monkeypatch, capsys
-):
-    path = script("open('it_ran', 'w')")
-    (tmp_path / "cwd").mkdir()
-    monkeypatch.chdir(tmp_path / "cwd")
-    assert main(["run", *(path if argument == "SCRIPT" else argument for argument in arguments)]) == 2
-    shown = capsys.readouterr().err
-    assert shown.startswith(f"compilediag: {message}") and shown.count("\n") == 1
-    assert os.listdir(tmp_path / "cwd") == []
+def test_what_cannot_work_is_one_line_before_the_script_starts(run_here, script, arguments, message):
+    script("open('it_ran', 'w')")
+    code, _, err = run_here("run", *arguments)
+    assert code == 2 and err.startswith(f"compilediag: {message}") and err.count("\n") == 1
+    assert os.listdir() == ["train.py"]
 
 
 @pytest.mark.parametrize(
@@ -277,11 +272,10 @@ def test_what_cannot_work_is_one_line_before_the_script_starts(
         (["xyz"], "", "unknown command 'xyz'; choose one of: run, last, "),
     ],
 )
-def test_a_wrong_word_is_answered_with_the_right_one_and_the_usage_of_the_command(capsys, arguments, usage, answer):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert ended.value.code == 2 and first.startswith(f"usage: compilediag {usage}[")
+def test_a_wrong_word_is_answered_with_the_right_one_and_the_usage_of_the_command(run_here, arguments, usage, answer):
+    code, _, err = run_here(*arguments)
+    first, *_, last = err.splitlines()
+    assert code == 2 and first.startswith(f"usage: compilediag {usage}[")
     assert last.startswith(f"compilediag {usage}".rstrip() + f": error: {answer}")
 
 

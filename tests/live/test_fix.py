@@ -375,11 +375,10 @@ def test_an_interrupt_prints_the_best_so_far(forked_commands, script, tmp_path):
         ),
     ],
 )
-def test_a_wrong_use_is_one_line_and_runs_nothing(program_server, script, tmp_path, arguments, message):
+def test_a_wrong_use_is_one_line_and_runs_nothing(run_here, script, arguments, message):
     script("open('it_ran', 'w')")
-    done = program_server.run("-m", "compilediag", "fix", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.endswith(message)
-    assert os.listdir(tmp_path) == ["train.py"]
+    code, out, err = run_here("fix", *arguments)
+    assert (code, out) == (2, "") and err.endswith(message) and os.listdir() == ["train.py"]
 
 
 def test_a_file_that_changes_during_the_search_is_not_written(program_server, script, tmp_path):

@@ -314,12 +314,10 @@ def test_nothing_to_try_is_no_failure(run_try, script):
         ([], "the following arguments are required: SCRIPT, ARGS\n"),
     ],
 )
-def test_a_wrong_use_is_one_line_and_runs_nothing(run_try, script, tmp_path, arguments, message):
+def test_a_wrong_use_is_one_line_and_runs_nothing(run_here, script, arguments, message):
     script("open('it_ran', 'w')")
-    done = run_try(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(message)
-    assert os.listdir(tmp_path) == ["train.py"]
+    code, out, err = run_here("try", *arguments)
+    assert (code, out) == (2, "") and err.endswith(message) and os.listdir() == ["train.py"]
 
 
 def test_an_interrupt_ends_the_process_of_the_script(script, tmp_path, fresh_interpreters):
