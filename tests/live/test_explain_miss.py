@@ -1,13 +1,15 @@
 """Why a cache missed, with the real compiler: the nearest earlier key of the same function, and what differs.
 
-The functions are calls of libraries alone, which Inductor has no C++ to build for.
+The functions are calls of libraries alone, which Inductor has no C++ to build for. Below: why a cache is bypassed.
 """
 
+import contextlib
 import logging
 
 import pytest
 import torch
 from torch._functorch._aot_autograd import autograd_cache
+from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
 
 import compilediag as cd
 from tests.live import programs
@@ -205,3 +207,53 @@ def test_lean_reports_no_differences(fresh_inductor_cache):
         found = misses(session, cache)
         assert len(found) == 2 and found["key_diff"].isna().all()
         assert 'detail="full"' in session.explain_miss(found["event_id"].iloc[-1])
+
+
+# Why AOTAutograd's cache is bypassed, and that the suggested change ends it
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 * ctx.saved_tensors[0]
+
+
+class HashedPass(CustomGraphPass):
+    def __call__(self, graph):
+        pass
+
+    def uuid(self):
+        return get_hash_for_files((__file__,))
+
+
+def find_bypasses(function, setting=contextlib.nullcontext()):  # noqa: B008
+    torch._dynamo.reset()
+    with setting, cd.watch() as session:
+        x = torch.ones(4, requires_grad=True)
+        torch.compile(function)(x).sum().backward()
+    return [found for found in session.findings() if found.rule == "cache_bypass"], x.grad
+
+
+def test_a_custom_autograd_function_is_cached_by_the_setting(fresh_inductor_cache):
+    function = lambda x: Square.apply(x) + 1  # noqa: E731
+    (found,), gradient = find_bypasses(function)
+    assert found.fix == {"autograd_cache_allow_custom_autograd_functions": True}
+    assert "is spent again in the next one" in found.suggestion
+    allowed = torch._functorch.config.patch(found.fix)
+    left, same = find_bypasses(function, allowed)
+    assert left == []
+    torch.testing.assert_close(same, gradient)
+
+
+def test_a_custom_pass_is_cached_if_it_has_a_uuid(fresh_inductor_cache):
+    use = torch._inductor.config.patch
+    found, gradient = find_bypasses(lambda x: x.sin() + 1, use(post_grad_custom_post_pass=lambda graph: None))
+    assert found and all("CustomGraphPass whose uuid()" in one.suggestion for one in found)
+    left, same = find_bypasses(lambda x: x.sin() + 1, use(post_grad_custom_post_pass=HashedPass()))
+    assert left == []
+    torch.testing.assert_close(same, gradient)
