@@ -401,8 +401,9 @@ def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
 
 
 def test_no_column_of_its_tables_is_cut(story, open_explorer):
+    page = open_explorer(story.snapshot())
+    frames = "() => [...document.querySelectorAll('.cdiag-plain-frame')].map((f) => f.scrollWidth - f.clientWidth)"
     for width in (1000, 700, 400):
-        page = open_explorer(story.snapshot(), width=width)
+        page.set_viewport_size({"width": width, "height": 1000})
         expect(page.locator(".cdiag-entries")).to_be_visible()
-        frames = "() => [...document.querySelectorAll('.cdiag-plain-frame')].map((f) => f.scrollWidth - f.clientWidth)"
         expect_value(page, frames, [0, 0])
