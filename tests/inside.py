@@ -2,6 +2,8 @@
 Tests look inside of the package here only.
 """
 
+# ruff: noqa: F401  (tests import the names from here)
+
 from __future__ import annotations
 
 import base64
@@ -31,60 +33,6 @@ from compilediag.views import esm
 from compilediag.views.model import ViewModel, dumps
 from compilediag.views.patches import QUIET_S, Pump, split_patch
 from compilediag.views.report import render_report
-
-__all__ = [
-    "GUARD_KIND_MEANINGS",
-    "PHASES",
-    "PHASE_KINDS",
-    "QUIET_S",
-    "EditError",
-    "NothingToWatch",
-    "OwnCode",
-    "Pump",
-    "RecordedData",
-    "Recorder",
-    "Store",
-    "TorchName",
-    "Unavailable",
-    "ViewModel",
-    "WriterStatus",
-    "answer_export",
-    "apply_edits",
-    "attach",
-    "dask",
-    "end_recordings",
-    "error_listeners",
-    "esm",
-    "find_phase_kind",
-    "find_recorder",
-    "find_source",
-    "format_phase",
-    "format_status",
-    "has_argument",
-    "insert_before",
-    "keep",
-    "list_commands",
-    "list_hooks",
-    "list_late_imports",
-    "list_locks",
-    "list_places",
-    "list_recordings",
-    "list_sources",
-    "list_watching",
-    "main",
-    "make_record",
-    "probe_all",
-    "read_keys",
-    "read_page",
-    "read_page_data",
-    "read_rank",
-    "recorder_module",
-    "render_report",
-    "replace_argument",
-    "session_writer",
-    "split_patch",
-    "to_page_json",
-]
 
 #: Torch's functions that are patched now, as `module.name`.
 list_hooks = sources.list_hooks

@@ -6,6 +6,7 @@ Every page is closed with three checks: no error in it, nothing on its console, 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
+from tests.browser.lab import Lab, run_lab
 from tests.inside import RecordedData, Recorder, ViewModel, esm, to_page_json
 from tests.unit.tables_builder import add_keys
 
@@ -222,6 +224,15 @@ def browser(chromium: str) -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGS, timeout=MOST_MS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def lab(program_server: object, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One JupyterLab for the tests of this folder."""
+    root = tmp_path_factory.mktemp("lab")
+    with run_lab(root) as lab:
+        yield lab
+    shutil.rmtree(root / "inductor", ignore_errors=True)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from playwright.sync_api import expect
 import compilediag as cd
 from compilediag.events import Compile, Recompile
 from tests.browser.conftest import expect_value, open_tab
-from tests.browser.test_page import SPILLS, expect_contrast
 from tests.browser.test_timeline import SETTLED
 from tests.unit.log_builder import golden, string
 from tests.unit.session_builder import SECOND, saved
@@ -77,13 +76,6 @@ def test_sessions_without_differences_say_so_and_have_no_table(page_of):
     expect(page.locator("header")).to_contain_text("No differences.")
     expect(page.locator(".cdiag-table")).to_be_hidden()
     expect(page.locator(".cdiag-search")).to_be_hidden()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_read_in_any_width_and_light(page_of, scheme):
-    page = page_of(string().encode(), golden(), color_scheme=scheme, width=420)
-    expect_value(page, SPILLS, [])
-    expect_contrast(page)
 
 
 @pytest.fixture

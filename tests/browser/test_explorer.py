@@ -118,15 +118,11 @@ def column(page, name):
     return page.locator(f'.cdiag-entries td[data-column="{name}"]')
 
 
-def test_functions_are_ranked_by_the_seconds_they_lost(story, open_explorer):
+def test_a_function_has_its_lost_seconds_a_grid_of_its_recompiles_and_its_entries(story, open_explorer):
     page = open_explorer(story.snapshot())
     expect(page.locator(".cdiag-function-name")).to_have_text(["step", "other"])
     expect(page.locator(".cdiag-function-lost")).to_have_text(["1.5 s", "100 ms"])
     expect(heading(page)).to_have_text("step (train.py:10)")
-
-
-def test_the_grid_has_a_line_a_recompile_and_a_column_an_entry(story, open_explorer):
-    page = open_explorer(story.snapshot())
     expect_value(page, lambda: texts(page, ".cdiag-grid thead th")[4:], ["0/0", "0/1", "0/2"])
     changes = page.locator(".cdiag-grid .cdiag-change-cell code")
     expect(changes).to_have_text(["k: 1 → 2", "k: 2 → 3", "k: 3 → 4"])
@@ -136,10 +132,6 @@ def test_the_grid_has_a_line_a_recompile_and_a_column_an_entry(story, open_explo
     closest = page.locator(".cdiag-grid .is-closest button").last
     title = "0/3 compared with 0/2: k (expected 3), failed first (fewest failing guards)"
     expect(closest).to_have_attribute("title", title)
-
-
-def test_entries_stand_in_the_order_of_a_look_up_with_their_cost(story, open_explorer):
-    page = open_explorer(story.snapshot())
     expect(column(page, "entry")).to_have_text(["0/3", "0/2", "0/1", "0/0"])
     expect(column(page, "position")).to_have_text(["1", "2", "3", "4"])
     expect(column(page, "reason")).to_have_text(["k: 3 → 4", "k: 2 → 3", "k: 1 → 2", "first"])
@@ -409,8 +401,9 @@ def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
 
 
 def test_no_column_of_its_tables_is_cut(story, open_explorer):
+    page = open_explorer(story.snapshot())
+    frames = "() => [...document.querySelectorAll('.cdiag-plain-frame')].map((f) => f.scrollWidth - f.clientWidth)"
     for width in (1000, 700, 400):
-        page = open_explorer(story.snapshot(), width=width)
+        page.set_viewport_size({"width": width, "height": 1000})
         expect(page.locator(".cdiag-entries")).to_be_visible()
-        frames = "() => [...document.querySelectorAll('.cdiag-plain-frame')].map((f) => f.scrollWidth - f.clientWidth)"
         expect_value(page, frames, [0, 0])

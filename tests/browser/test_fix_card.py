@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser import lab as jupyter
 from tests.browser.conftest import expect_value
-from tests.browser.lab import Lab
 from tests.browser.plan_builder import make_plan, make_source
 from tests.browser.test_accessibility import check_both_themes
 
@@ -33,28 +29,8 @@ SKIPPED = "# compilediag: skip\nopen('skipped', 'a').write('x')"
 PROVEN = ".cdiag-trial.is-good"
 
 
-@pytest.fixture(scope="module")
-def lab(program_server: object, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    root = tmp_path_factory.mktemp("lab")
-    with jupyter.run_lab(root) as lab:
-        yield lab
-    shutil.rmtree(root / "inductor", ignore_errors=True)
-
-
-def take_pictures(page: Page, folder: Path, name: str) -> None:
-    """The card at 1000 px, light and dark, and at 400 px."""
-    for theme, width in (("Light", 1000), ("Dark", 1000), ("Light", 400)):
-        page.set_viewport_size({"width": width, "height": 1400})
-        page.evaluate(
-            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {theme}"
-        )
-        page.wait_for_selector(f".cdiag[data-theme={theme.lower()}]")
-        page.wait_for_selector("#jupyterlab-splash", state="detached")
-        page.locator(".cdiag-plan").screenshot(path=folder / f"{name}-{theme.lower()}-{width}.png")
-
-
 @pytest.mark.long("a search in JupyterLab; test_magics.py runs the cells")
-def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, browser: Browser, tmp_path):
+def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, browser: Browser):
     with jupyter.lab_page(browser, lab) as page:
         notebook = lab.open(page, [DEFINE, TRAIN, "print(2 + 3)", SKIPPED])
         for index in (0, 1):
@@ -66,7 +42,6 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         expect(button(page)).to_be_disabled()
         expect(page.locator('.cdiag-now[data-state="trying"]')).to_contain_text("Trying the plan")
         page.wait_for_selector(".cdiag-trial-lines li >> nth=1")
-        take_pictures(page, tmp_path, "fix-running")
         notebook.run(2)
         expect_value(page, lambda: notebook.output(2), "5\n")
         assert page.locator(PROVEN).count() == 0, "the kernel could only be used when the search had ended"
@@ -78,7 +53,6 @@ def test_a_click_proves_a_change_of_the_cells_while_the_kernel_is_used(lab, brow
         page.locator(".cdiag-whole-title").click()
         expect(page.locator(".cdiag-whole .cdiag-diff")).to_contain_text("dynamic")
         expect(page.locator(".cdiag-whole-title")).to_contain_text("In[1]")
-        take_pictures(page, tmp_path, "fix-proven")
         assert (lab.root / "nb" / "skipped").read_text() == "x"  # by the notebook, and by no process
 
         # The proven change is put into the cell, and nothing runs.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from compilediag.events import GraphBreak
 from tests.browser import lab as jupyter
-from tests.browser.conftest import MOST_MS, expect_value, open_tab, read_totals
+from tests.browser.conftest import MOST_MS, expect_value, read_totals
 from tests.browser.lab import COMPILED, STOPPED, WATCHED, Lab, Notebook, show_all, total, wait_for_total, write_notebook
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import changes, compiled, sizes
@@ -123,27 +122,6 @@ while not os.path.exists("explored"):
     time.sleep(0.05)
 cd.stop()
 """
-MANY = """
-import os
-import time
-import torch
-import compilediag as cd
-from IPython.display import display
-
-def function(k):
-    scope = {}
-    exec(f"def small_{k}(x):\\n    return x * {k}", scope)
-    return scope[f"small_{k}"]
-
-session = cd.start()
-display(session.dashboard())
-for k in range(30):
-    torch.compile(function(k), backend="eager")(torch.randn(5))
-while not os.path.exists("counted"):
-    time.sleep(0.05)
-cd.stop()
-print("IDS", session.compiles["event_id"].tolist())
-"""
 FLOOD = """
 import time
 import compilediag as cd
@@ -171,14 +149,6 @@ COUNT_TEXT_PIXELS = """() => {
   for (let i = 0; i < data.length; i += 4) count += wanted.every((part, k) => data[i + k] === part);
   return count;
 }"""
-
-
-@pytest.fixture(scope="module")
-def lab(program_server: object, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    root = tmp_path_factory.mktemp("lab")
-    with jupyter.run_lab(root) as lab:
-        yield lab
-    shutil.rmtree(root / "inductor", ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -314,29 +284,6 @@ def take_explorer_pictures(page: Page, picture: Callable[[str], Path], name: str
         page.locator(".cdiag-explorer").evaluate("node => node.scrollIntoView({ block: 'start' })")
         focused.evaluate("node => node.isConnected && node.focus({ preventScroll: true })")
         page.screenshot(path=picture(f"explorer-{name}{suffix}.png"))
-
-
-def test_each_compile_has_its_row_before_the_cell_ends(lab, lab_page):
-    page = lab_page
-    notebook = lab.open(page, [MANY])
-    notebook.begin(0)
-    wait_for_total(page, "compiles", 30)  # With its first row, the tab leaves the menu for the strip.
-    show_all(page)
-    open_tab(page, "compiles")
-    page.wait_for_selector('[data-tab="compiles"] .cdiag-count:text-is("30")')
-    page.wait_for_selector('.cdiag-row:has-text("small_29")')
-    shown = expect_value(
-        page,
-        lambda: page.locator(".cdiag-row").evaluate_all("rows => rows.map((row) => Number(row.dataset.eventId))"),
-        lambda ids: len(set(ids)) == len(ids) > 10,  # each once
-    )
-    assert notebook.is_running(), "the rows only came when the cell had ended"
-    (lab.root / "nb" / "counted").touch()
-    notebook.wait()
-    output = expect_value(page, lambda: notebook.output(0), lambda output: re.search(r"IDS .*\]", output))
-    compiles = json.loads(output.split("IDS ")[1].splitlines()[0])
-    assert len(compiles) == 30
-    assert set(shown) <= set(compiles)
 
 
 def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):

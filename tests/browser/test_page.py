@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from compilediag.events import Collective, Compile, ExportProblem, StackFrame, SymbolicShape
 from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, host_widget, open_tab, read_totals
+from tests.browser.test_accessibility import SPILLS
 from tests.inside import split_patch
 
 HOSTILE = [
@@ -29,11 +30,6 @@ def text(page, selector):
 def expect_cells(page, column, cells):
     """Wait until the rows show these cells in a column, from top to bottom."""
     expect_value(page, lambda: first_cells(page, column), cells)
-
-
-def expect_contrast(page):
-    """Wait until every text of the page can be read."""
-    expect_value(page, WORST_CONTRAST, lambda ratio: ratio >= 4.5)
 
 
 def first_cells(page, column):
@@ -417,47 +413,6 @@ def test_an_error_of_the_kernels_side_is_shown_as_text(recorded, open_widget):
     page.evaluate("() => window.host.deliver({ type: 'error', text: 'the disk is full <b>' })")
     page.wait_for_selector(".cdiag-notice")
     expect(page.locator(".cdiag-notice")).to_have_text("the disk is full <b>")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_system_and_every_text_can_be_read(recorded, open_widget, scheme):
-    for number in range(3):
-        recorded.compile(number)
-    page = open_widget(recorded.snapshot(), color_scheme=scheme)
-    page.locator(".cdiag-row").first.click()
-    expect(page.locator(".cdiag-detail")).to_be_visible()
-    expect(page.locator(".cdiag")).to_have_attribute("data-theme", scheme)
-    expect_contrast(page)
-
-
-#: The least contrast of any text with the background that it stands on (WCAG's ratio).
-WORST_CONTRAST = """() => {
-  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
-  const linear = (c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const shine = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
-  const under = (node) => {
-    for (; node; node = node.parentElement) {
-      const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
-      if (a === 1) return [r, g, b];
-    }
-    return [255, 255, 255];
-  };
-  const ratios = [];
-  for (const node of document.querySelectorAll(".cdiag *")) {
-    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-    if (!own || !node.checkVisibility()) continue;
-    const [a, b] = [shine(parse(getComputedStyle(node).color)), shine(under(node))].sort((x, y) => y - x);
-    ratios.push((a + 0.05) / (b + 0.05));
-  }
-  return Math.min(...ratios);
-}"""
-
-
-#: Parts whose content is wider than they are.
-SPILLS = """() => {
-  const parts = ["", "-top", "-totals", "-head", "-main"].map((name) => `.cdiag${name}`).join(", ");
-  return [...document.querySelectorAll(parts)].filter((n) => n.scrollWidth > n.clientWidth + 1).map((n) => n.className);
-}"""
 
 
 def test_it_fits_any_width(recorded, open_widget):

@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, open_tab
 from tests.browser.conftest import SECOND as S
-from tests.browser.test_page import SPILLS, expect_cells, expect_contrast, first_cells, text
+from tests.browser.test_accessibility import check_both_themes
+from tests.browser.test_page import SPILLS, expect_cells, first_cells, text
 from tests.inside import read_page
 from tests.unit.tables_builder import FORWARD, failure, graph, kernel, lookup, refused, tuning
 
@@ -265,15 +266,13 @@ def test_the_tabs_fit_any_width_with_and_without_detail(run, open_widget):
         expect_value(page, "document.documentElement.scrollWidth <= innerWidth", True)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_of_the_panels_can_be_read(run, open_widget, scheme):
-    page = open_widget(run.snapshot(), color_scheme=scheme)
+def test_every_text_of_the_panels_can_be_read(run, open_widget):
+    page = open_widget(run.snapshot())
     for tab in PANELS:
         open_tab(page, tab)
-        for row in page.locator(".cdiag-row").all():
-            row.click()
-            expect(row).to_have_class(re.compile(r"\bis-open\b"))
-            expect_contrast(page)
+        page.locator(".cdiag-row").first.click()
+        expect(page.locator(".cdiag-detail")).to_be_visible()
+        check_both_themes(page, "document.querySelector('.cdiag')")
 
 
 def test_a_report_shows_the_panels_and_a_redacted_one_keeps_values_out(run, open_report, tmp_path):

@@ -93,9 +93,3 @@ def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
     assert "5 -> 6" not in text and "ada" not in text
     page.click(".cdiag-to-ranks")
     expect(page.locator(".cdiag-differences li").last).to_contain_text("guard x.shape[0]")
-
-
-def test_one_rank_has_no_such_page(recorded, open_report, tmp_path):
-    recorded.compile(0)
-    page = open_report(recorded.session.report(tmp_path / "report.html"))
-    expect(page.locator(".cdiag-to-ranks")).to_be_hidden()

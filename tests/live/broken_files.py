@@ -39,10 +39,6 @@ def compile_new():
 # What happens to the file. Each returns a function that repairs it, if it can be repaired.
 
 
-def remove(file):
-    file.unlink()
-
-
 def replace(file):
     other = file.with_name("other.cdiag")
     shutil.copy(EARLIER, other)
@@ -51,26 +47,6 @@ def replace(file):
 
 def overwrite(file):
     file.write_bytes(EARLIER.read_bytes())
-
-
-def empty(file):
-    os.truncate(file, 0)
-
-
-def move(file):
-    os.rename(file, file.with_name("moved.cdiag"))
-
-
-def empty_wal(file):
-    os.truncate(f"{file}-wal", 0)
-
-
-def cut_wal(file):
-    os.truncate(f"{file}-wal", 3 * os.stat(f"{file}-wal").st_size // 4)
-
-
-def remove_folder(file):
-    shutil.rmtree(file.parent)
 
 
 def fill_disk(file):
@@ -107,14 +83,14 @@ def fork():
 
 
 CAUSES = {
-    "removed": remove,
+    "removed": lambda file: file.unlink(),
     "replaced": replace,
     "overwritten": overwrite,
-    "emptied": empty,
-    "moved": move,
-    "-wal emptied": empty_wal,
-    "-wal cut": cut_wal,
-    "folder removed": remove_folder,
+    "emptied": lambda file: os.truncate(file, 0),
+    "moved": lambda file: os.rename(file, file.with_name("moved.cdiag")),
+    "-wal emptied": lambda file: os.truncate(f"{file}-wal", 0),
+    "-wal cut": lambda file: os.truncate(f"{file}-wal", 3 * os.stat(f"{file}-wal").st_size // 4),
+    "folder removed": lambda file: shutil.rmtree(file.parent),
     "file size limit": limit_size,
     "removed, then fork": remove_and_fork,
     **({"disk full": fill_disk} if SMALL_DISK else {}),

@@ -147,6 +147,9 @@ class Color(enum.Enum):
     BLUE = 2
 
 
+ONE, OTHER = Holder(), Holder()
+
+
 class Shape(NamedTuple):
     """A way in which a program uses a key. `make` gives the function and the arguments of each call; `allow` makes a
     key of any text that can be one here.
@@ -191,70 +194,69 @@ def ones(*sizes: int) -> Any:
     return torch.ones(*sizes or (2,))
 
 
-@shape()
-def contains(key):
-    def f(x, d, k):
-        return x + (1 if "k" in d[k] else 2)
-
-    return f, [(ones(), {key: {"k": 1}}, key), (ones(), {key: {}}, key)]
+def each_value(*values: object) -> Callable[[Any], list[Any]]:
+    """Calls with a dictionary that has the key, with each of these values."""
+    return lambda key: [(ones(), {key: value}) for value in values]
 
 
-@shape()
-def item(key):
-    def f(x, d):
-        return x * d[key]
-
-    return f, [(ones(), {key: True}), (ones(), {key: False})]
-
-
-@shape()
-def is_in(key):
-    def f(x, d):
-        return x + 1 if key in d else x + 2
-
-    return f, [(ones(), {key: 1}), (ones(), {"other": 1})]
-
-
-@shape()
-def nested(key):
-    def f(x, d):
-        return x * d[key][key]["v"]
-
-    return f, [(ones(), {key: {key: {"v": v}}}) for v in (True, False)]
-
-
-@shape()
-def number(key):
-    """The second value makes the number dynamic, the fourth fails a guard on its range."""
-
-    def f(x, d):
-        return x + 1 if d[key] < 9 else x + 2
-
-    return f, [(ones(), {key: v}) for v in (3, 4, 5, 20)]
-
-
-@shape()
-def kind_of_value(key):
-    def f(x, d):
-        return x * len(d[key])
-
-    return f, [(ones(), {key: v}) for v in ([1], (1, 2), [1, 2, 3])]
-
-
-@shape()
-def tensor_size(key):
-    def f(x, d):
-        return x + d[key].sum()
-
-    return f, [(ones(), {key: ones(n)}) for n in (3, 4)] + [(ones(), {key: ones(3).double()})]
-
-
-@shape()
-def sizes_of_two(key):
-    def f(x, d):
-        return x + 1 if d[key].size(0) > x.size(0) else x + 2
-
-    return f, [(ones(n), {key: ones(m)}) for n, m in ((3, 4), (5, 6), (7, 2), (8, 9))]
+#: Shapes with functions of one expression: name -> (the function for a key, the arguments of its calls).
+SIMPLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
+    "contains": (
+        lambda key: lambda x, d, k: x + (1 if "k" in d[k] else 2),
+        lambda key: [(ones(), {key: {"k": 1}}, key), (ones(), {key: {}}, key)],
+    ),
+    "item": (lambda key: lambda x, d: x * d[key], each_value(True, False)),
+    "is_in": (
+        lambda key: lambda x, d: x + 1 if key in d else x + 2,
+        lambda key: [(ones(), {key: 1}), (ones(), {"other": 1})],
+    ),
+    "nested": (
+        lambda key: lambda x, d: x * d[key][key]["v"],
+        lambda key: [(ones(), {key: {key: {"v": v}}}) for v in (True, False)],
+    ),
+    # The second value makes the number dynamic, the fourth fails a guard on its range.
+    "number": (lambda key: lambda x, d: x + 1 if d[key] < 9 else x + 2, each_value(3, 4, 5, 20)),
+    "kind_of_value": (lambda key: lambda x, d: x * len(d[key]), each_value([1], (1, 2), [1, 2, 3])),
+    "tensor_size": (
+        lambda key: lambda x, d: x + d[key].sum(),
+        lambda key: [(ones(), {key: value}) for value in (ones(3), ones(4), ones(3).double())],
+    ),
+    "sizes_of_two": (
+        lambda key: lambda x, d: x + 1 if d[key].size(0) > x.size(0) else x + 2,
+        lambda key: [(ones(n), {key: ones(m)}) for n, m in ((3, 4), (5, 6), (7, 2), (8, 9))],
+    ),
+    "same_object": (
+        lambda key: lambda x, d: x + 1 if d[key] is d["y"] else x + 2,
+        lambda key: [(ones(), {key: ONE, "y": value}) for value in (ONE, OTHER)],
+    ),
+    "none": (lambda key: lambda x, d: x + 1 if d[key] is None else x + 2, each_value(None, Color.RED, Color.BLUE)),
+    "listed_keys": (
+        lambda key: lambda x, d: x + len(list(d.keys())) + (1 if next(iter(d)) == key else 2),
+        lambda key: [(ones(), collections.OrderedDict(d)) for d in ({key: True, "b": True}, {"b": True})],
+    ),
+    "ordered": (
+        lambda key: lambda x, d: x * d[key] + d["b"],
+        lambda key: [(ones(), collections.OrderedDict({"b": True, key: v})) for v in (True, False)],
+    ),
+    "with_default": (
+        lambda key: lambda x, d: x * d[key],
+        lambda key: [(ones(), collections.defaultdict(int, {key: v})) for v in (True, False)],
+    ),
+    "in_set": (
+        lambda key: lambda x, s: x + 1 if key in s else x + 2,
+        lambda key: [(ones(), {key, "b"}), (ones(), {"b"})],
+    ),
+    "compared": (
+        lambda key: lambda x, k: x + 1 if k == key else x + 2,
+        lambda key: [(ones(), key), (ones(), type(key)())],
+    ),
+    "default_argument": (
+        lambda key: lambda x, d, k=key: x * d[k] if k in d else x,
+        lambda key: [(ones(), d) for d in ({key: True}, {key: False}, {})],
+    ),
+}
+for _name, (_function, _calls) in SIMPLE.items():
+    SHAPES[_name] = Shape(lambda key, f=_function, calls=_calls: (f(key), calls(key)), tuple(WRAPPERS), str)
 
 
 @shape()
@@ -264,15 +266,6 @@ def same_tensor(key):
 
     one, other = ones(), ones() * 3
     return f, [(ones(), {key: one, "y": other}), (ones(), {key: one, "y": one})]
-
-
-@shape()
-def same_object(key):
-    def f(x, d):
-        return x + 1 if d[key] is d["y"] else x + 2
-
-    one, other = Holder(), Holder()
-    return f, [(ones(), {key: one, "y": one}), (ones(), {key: one, "y": other})]
 
 
 @shape()
@@ -287,14 +280,6 @@ def overlapping(key):
 
 
 @shape()
-def none(key):
-    def f(x, d):
-        return x + 1 if d[key] is None else x + 2
-
-    return f, [(ones(), {key: None}), (ones(), {key: Color.RED}), (ones(), {key: Color.BLUE})]
-
-
-@shape()
 def loop(key):
     def f(x, d):
         for k, v in d.items():
@@ -302,55 +287,6 @@ def loop(key):
         return x
 
     return f, [(ones(), {key: True}), (ones(), {"b": True}), (ones(), {key: True, "b": False})]
-
-
-@shape()
-def listed_keys(key):
-    def f(x, d):
-        return x + len(list(d.keys())) + (1 if next(iter(d)) == key else 2)
-
-    return f, [(ones(), collections.OrderedDict({key: True, "b": True})), (ones(), collections.OrderedDict(b=True))]
-
-
-@shape()
-def ordered(key):
-    def f(x, d):
-        return x * d[key] + d["b"]
-
-    calls = [collections.OrderedDict({"b": True, key: v}) for v in (True, False)]
-    return f, [(ones(), d) for d in calls]
-
-
-@shape()
-def with_default(key):
-    def f(x, d):
-        return x * d[key]
-
-    return f, [(ones(), collections.defaultdict(int, {key: v})) for v in (True, False)]
-
-
-@shape()
-def in_set(key):
-    def f(x, s):
-        return x + 1 if key in s else x + 2
-
-    return f, [(ones(), {key, "b"}), (ones(), {"b"})]
-
-
-@shape()
-def compared(key):
-    def f(x, k):
-        return x + 1 if k == key else x + 2
-
-    return f, [(ones(), key), (ones(), type(key)())]
-
-
-@shape()
-def default_argument(key):
-    def f(x, d, k=key):
-        return x * d[k] if k in d else x
-
-    return f, [(ones(), {key: True}), (ones(), {key: False}), (ones(), {})]
 
 
 @shape()

@@ -43,18 +43,6 @@ class Counter(torch.nn.Module):
         return x * self.weight + self.step
 
 
-class Growing(torch.nn.Module):
-    """Counts its calls, from a number on that torch treats as any other."""
-
-    def __init__(self):
-        super().__init__()
-        self.step = 2
-
-    def forward(self, x):
-        self.step += 1
-        return x * self.step
-
-
 def attribute():
     module = Counter()
     f = compiled(module)

@@ -54,12 +54,6 @@ def test_what_compiles_after_the_warm_up_is_an_incident_with_cause_change_and_in
     assert (end.on_compile, end.ended_by, end.step, end.user_file) == ("count", "end_warmup", 1, __file__)
 
 
-def test_without_an_end_of_the_warm_up_there_are_no_incidents():
-    with cd.watch() as session:
-        make_scale()(torch.ones(2), 2)
-    assert len(session.incidents) == 0 and len(session.warmup_ends) == 0
-
-
 def test_the_step_after_the_warm_up_ends_it():
     function = make_scale()
     with cd.watch(warmup_steps=2) as session:
@@ -218,15 +212,6 @@ def test_the_stance_that_raises_keeps_its_own_exception():
             function(torch.ones(2), 3)
         assert not isinstance(raised.value, CompiledAfterWarmup)
     assert {row.refused_by for row in session.data.rows(RefusedCall)} == {"fail_on_recompile"}
-
-
-def test_it_ends_with_the_watch():
-    function = make_scale()
-    with cd.watch() as session:
-        function(torch.ones(2), 2)
-        session.end_warmup("raise")
-    assert function(torch.ones(2), 3).tolist() == [3.0, 3.0]
-    assert inside.list_hooks() == []
 
 
 # Listeners, which read no file

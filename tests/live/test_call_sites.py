@@ -33,17 +33,6 @@ class Block(torch.nn.Module):
         return x * self.count * scale
 
 
-class Stack(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = torch.nn.ModuleList([Block()])
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
 class Runner:
     def __init__(self):
         self.model = Block()
@@ -85,24 +74,6 @@ def keyword(step):
     step(y=Y, x=X)
 
 
-def attribute(step):
-    class Batch:
-        ids = X
-
-    batch = Batch()
-    step(batch.ids)
-
-
-def double_star(step):
-    batch = {"ids": X}
-    step(X, **batch)
-
-
-def star(step):
-    pair = (X, Y)
-    step(*pair)
-
-
 def multi_line(step):
     step(
         X,
@@ -110,16 +81,8 @@ def multi_line(step):
     )
 
 
-def comprehension(step):
-    [step(x) for x in (X,)]
-
-
 def generator(step):
     list(step(x) for x in (X,))  # noqa: C400
-
-
-def nested_call(step):
-    step(torch.cat([X, Y]).contiguous())
 
 
 def lambda_function(step):
@@ -156,21 +119,6 @@ def partial(step):
     functools.partial(step, X)(y=Y)
 
 
-def two_on_a_line(step):
-    step(X.sin())
-    step(Y, y=2 * Y)
-
-
-def walrus(step):
-    step(z := X.cos())
-    return z
-
-
-def in_a_condition(step):
-    if step(X).sum() > 100:
-        raise ValueError
-
-
 def awaited(step):
     async def run():
         step(X, Y)
@@ -196,16 +144,12 @@ def outer(step, **kwargs):
     step(kwargs["a"], y=kwargs["b"])
 
 
-#: Program, guarded value, expected name, expected call; None for a name that does not exist.
+#: Program, guarded value, expected name, expected call; None for a name that does not exist. How calls are
+#: spelled is in tests/unit/test_call_sites.py; real frames are between the call and the compiled code here.
 PROGRAMS = [
     (keyword, "x.size()[0]", "X.shape[0]", "step(y=Y, x=X)"),
-    (attribute, "x.size()[0]", "batch.ids.shape[0]", "step(batch.ids)"),
-    (double_star, "kwargs['ids'].size()[0]", "batch['ids'].shape[0]", "step(X, **batch)"),
-    (star, "y.size()[0]", "pair[1].shape[0]", "step(*pair)"),
     (multi_line, "y.size()[0]", "Y.shape[0]", "step(\n        X,\n        y=Y,\n    )"),
-    (comprehension, "x.size()[0]", "x.shape[0]", "step(x)"),
     (generator, "x.size()[0]", "x.shape[0]", "step(x)"),
-    (nested_call, "x.size()[0]", "torch.cat([X, Y]).contiguous().shape[0]", "step(torch.cat([X, Y]).contiguous())"),
     (lambda_function, "y.size()[0]", "q.shape[0]", "step(q, q)"),
     (loader, "x.size()[0]", 'batch["x"].shape[0]', 'step(batch["x"])'),
     (decorator, "y.size()[0]", "Y.shape[0]", "log_calls(step)(X, y=Y)"),
@@ -214,9 +158,6 @@ PROGRAMS = [
     (mapped, "x.size()[0]", None, "list(map(step, [X]))"),
     (partial, "y.size()[0]", "Y.shape[0]", "functools.partial(step, X)(y=Y)"),
     (partial, "x.size()[0]", "X.shape[0]", "functools.partial(step, X)(y=Y)"),
-    (two_on_a_line, "x.size()[0]", "X.sin().shape[0]", "step(X.sin())"),
-    (walrus, "x.size()[0]", "(z := X.cos()).shape[0]", "step(z := X.cos())"),
-    (in_a_condition, "x.size()[0]", "X.shape[0]", "step(X)"),
     (awaited, "y.size()[0]", "Y.shape[0]", "step(X, Y)"),
     (in_a_thread, "x.size()[0]", "X.shape[0]", "step(X)"),
     (executed, "y.size()[0]", None, None),

@@ -188,7 +188,7 @@ def test_what_is_compiled_within_a_call_is_not_its_time():
         began = time.perf_counter()
         function(x)
         took = time.perf_counter() - began
-    assert session.compiles["duration_s"].min() > 0.2
+    assert len(session.compiles) > 1
     # The call that holds the others, and the compiles in it: they do not overlap, so together they fit.
     assert session.calls["first_s"].max() + session.compiles["duration_s"].sum() < took
 

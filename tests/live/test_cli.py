@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import re
-import runpy
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import textwrap
 import pytest
 
 import compilediag
-from tests.inside import main, read_page
+from tests.inside import read_page
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """
@@ -26,19 +25,6 @@ def double(x):
 for size in (2, 3, 4):
     double(torch.ones(size))
 """
-
-
-@pytest.fixture
-def script(tmp_path):
-    """Writes a script, gives its path."""
-
-    def write(text, name="script.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
 
 
 @pytest.fixture
@@ -66,16 +52,7 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path, monkeyp
     assert re.match("compilediag: 3 compiles, 2 recompiles, .* compiling; 1 change saves ", last)
     assert last.endswith(": compilediag plan run.cdiag")
     page = read_page(tmp_path / "run.html")
-    assert "double" in page and "<title>compilediag: script.py</title>" in page
-
-
-@pytest.mark.parametrize("asked", [True, False])
-def test_replays_are_counted_if_it_is_asked_for(run, script, tmp_path, asked):
-    done = run("--save", tmp_path / "run.cdiag", *["--replays"] * asked, script("print('the script')"))
-    assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
-    sources = compilediag.load(tmp_path / "run.cdiag").sources.set_index("name")
-    assert (sources.loc["replays", "reason"] == "not requested") is not asked
-    assert "replays of CUDA graphs" not in done.stderr, "that they are not counted is no gap"
+    assert "double" in page and "<title>compilediag: train.py</title>" in page
 
 
 def test_the_script_sees_what_python_would_show_it(run, python, script, tmp_path):
@@ -143,6 +120,13 @@ def test_the_last_line_names_the_session_also_without_a_plan(run, script):
         done = run(*options, nothing)
         assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
         assert done.stderr.splitlines()[-1] == f"compilediag: nothing was compiled; session: {ending}"
+        assert "replays of CUDA graphs" not in done.stderr, "that they are not counted is no gap"
+
+
+def test_calls_and_replays_are_counted_if_it_is_asked_for(run, script, tmp_path):
+    assert run("--save", tmp_path / "run.cdiag", "--calls", "--replays", script("pass")).returncode == 0
+    session = compilediag.load(tmp_path / "run.cdiag")
+    assert session.meta["asked_for"] == ["calls", "guard_checks", "replays"]
 
 
 def test_a_script_may_change_its_folder(run, script, tmp_path):
@@ -260,18 +244,17 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(forked_commands, sc
         (["none.py"], "none.py does not exist; pass a Python script"),
         (["."], ". contains no logs and no sessions (*.cdiag); pass a Python script"),
         (["-m", "no.such.module"], "can't run no.such.module: no such module"),
-        (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
-        (["--report", ".", "SCRIPT"], "can't write .: it is a folder"),
-        (["--save", "no/folder/", "SCRIPT"], "can't write no/folder/: there is no folder no"),
-        (["--report", "/dev/full/x.html", "SCRIPT"], "can't write /dev/full/x.html: there is no folder /dev/full"),
+        (["--report", "none/x.html", "train.py"], "can't write none/x.html: there is no folder none"),
+        (["--report", ".", "train.py"], "can't write .: it is a folder"),
+        (["--save", "no/folder/", "train.py"], "can't write no/folder/: there is no folder no"),
+        (["--report", "/dev/full/x.html", "train.py"], "can't write /dev/full/x.html: there is no folder /dev/full"),
     ],
 )
-def test_what_cannot_work_is_one_line_before_the_script_starts(run, script, tmp_path, arguments, message):
-    path = script("open('it_ran', 'w')")
-    done = run(*[str(path) if a == "SCRIPT" else a for a in arguments])
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"compilediag: {message}") and done.stderr.count("\n") == 1
-    assert os.listdir(tmp_path / "cwd") == []
+def test_what_cannot_work_is_one_line_before_the_script_starts(run_here, script, arguments, message):
+    script("open('it_ran', 'w')")
+    code, _, err = run_here("run", *arguments)
+    assert code == 2 and err.startswith(f"compilediag: {message}") and err.count("\n") == 1
+    assert os.listdir() == ["train.py"]
 
 
 @pytest.mark.parametrize(
@@ -289,38 +272,11 @@ def test_what_cannot_work_is_one_line_before_the_script_starts(run, script, tmp_
         (["xyz"], "", "unknown command 'xyz'; choose one of: run, last, "),
     ],
 )
-def test_a_wrong_word_is_answered_with_the_right_one_and_the_usage_of_the_command(capsys, arguments, usage, answer):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert ended.value.code == 2 and first.startswith(f"usage: compilediag {usage}[")
+def test_a_wrong_word_is_answered_with_the_right_one_and_the_usage_of_the_command(run_here, arguments, usage, answer):
+    code, _, err = run_here(*arguments)
+    first, *_, last = err.splitlines()
+    assert code == 2 and first.startswith(f"usage: compilediag {usage}[")
     assert last.startswith(f"compilediag {usage}".rstrip() + f": error: {answer}")
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A saved session with two recompiles, made in this process."""
-    import torch
-
-    folder = tmp_path_factory.mktemp("saved")
-    script, path = folder / "compiles.py", folder / "run.cdiag"
-    script.write_text(COMPILES)
-    torch._dynamo.reset()
-    with compilediag.watch(path):
-        runpy.run_path(str(script))
-    return path
-
-
-def test_report_writes_one_file(python, saved, tmp_path):
-    done = python("-m", "compilediag", "report", saved, "-o", "out.html", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert os.listdir(tmp_path) == ["out.html"]
-    assert "double" in read_page(tmp_path / "out.html")
-
-
-def test_a_redacted_report_holds_no_path(saved, tmp_path):
-    assert main(["report", saved, "-o", tmp_path / "out.html", "--redact"]) == 0
-    assert str(saved.parent) not in read_page(tmp_path / "out.html")
 
 
 def test_doctor_finds_every_source_with_this_torch(program_server):

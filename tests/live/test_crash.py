@@ -15,6 +15,7 @@ from contextlib import closing
 import pytest
 
 import compilediag as cd
+from tests.program_server import COMMANDS
 
 SCRIPT = """
 import sys, time
@@ -37,13 +38,13 @@ MOST_S = 300
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory):
-    """(path, lines printed, sizes seen from here meanwhile, what was in flight) of a run that was killed."""
+def killed(program_server, tmp_path_factory):
+    """(path, lines printed, sizes seen from here meanwhile) of a run that was killed."""
     folder = tmp_path_factory.mktemp("crash")
     path = folder / "run.cdiag"
     (folder / "script.py").write_text(SCRIPT)
     command = [sys.executable, folder / "script.py", path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, COMMANDS: "1"}) as process:
         assert process.stdout.readline() == "watching\n"
         seen = []
         end = time.monotonic() + MOST_S
@@ -52,37 +53,27 @@ def killed(tmp_path_factory):
             seen.append(len(session.compiles))
             time.sleep(0.2)
             assert time.monotonic() < end
-        running = session.progress()
         process.send_signal(signal.SIGKILL)
         lines = process.stdout.read().splitlines()
-    return path, lines, seen, running
+    return path, lines, seen
 
 
-def test_it_could_be_read_from_here_while_it_ran(killed):
-    _, _, seen, _ = killed
+def test_what_was_seen_meanwhile_is_in_the_file_in_order_and_the_file_is_whole(killed):
+    path, lines, seen = killed
     assert seen == sorted(seen) and len(set(seen)) >= 4
-
-
-def test_everything_that_was_seen_is_there_in_order_and_nothing_that_did_not_happen(killed):
-    path, lines, seen, _ = killed
     ended = [re.fullmatch(r"done (round_\d+) (\d) \d+", line) for line in lines]
     done = [(m[1], int(m[2])) for m in ended if m]
-    frame = cd.load(path).compiles
+    session = cd.load(path)
+    frame = session.compiles
     found = [(f, int(i.split("/")[1])) for f, i in zip(frame["function"], frame["compile_id"], strict=True)]
     assert len(found) >= seen[-1] >= 20
     # The last compile may have ended in the file before its line was printed.
     assert found[: len(done)] == done[: len(found)] and len(found) <= len(done) + 1
-
-
-def test_the_file_is_whole_and_says_that_it_never_ended(killed):
-    path, *_ = killed
-    session = cd.load(path)
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert session.meta["stopped_ns"] is None
     assert "compiles" in session.summary() and session.findings()
-    assert session.save(path.with_name("copy.cdiag")).stat().st_size > 0
-    assert len(cd.load(path.with_name("copy.cdiag")).compiles) == len(session.compiles)
+    assert len(cd.load(session.save(path.with_name("copy.cdiag"))).compiles) == len(found)
 
 
 def test_a_killed_runs_file_is_replaced_by_the_next_run(killed):
@@ -93,9 +84,9 @@ def test_a_killed_runs_file_is_replaced_by_the_next_run(killed):
     assert len(session.compiles) == 0 and session.meta["pid"] == os.getpid()
 
 
-def test_a_script_that_forgets_to_stop_loses_nothing(tmp_path, python):
+def test_a_script_that_forgets_to_stop_loses_nothing(tmp_path, program_server):
     code = SCRIPT.replace("range(10_000)", "range(2)")
-    done = python("-c", code, tmp_path / "run.cdiag")
+    done = program_server.run("-c", code, tmp_path / "run.cdiag")
     assert done.returncode == 0, done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["run.cdiag"]
     session = cd.load(tmp_path / "run.cdiag")

@@ -1,13 +1,15 @@
 """Why a cache missed, with the real compiler: the nearest earlier key of the same function, and what differs.
 
-The functions are calls of libraries alone, which Inductor has no C++ to build for.
+The functions are calls of libraries alone, which Inductor has no C++ to build for. Below: why a cache is bypassed.
 """
 
+import contextlib
 import logging
 
 import pytest
 import torch
 from torch._functorch._aot_autograd import autograd_cache
+from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
 
 import compilediag as cd
 from tests.live import programs
@@ -37,7 +39,7 @@ def last_miss(session, cache):
     return misses(session, cache).iloc[-1]
 
 
-def read_differences(session, cache):
+def read_differences(session, cache="fx_graph"):
     return last_miss(session, cache)["key_diff"]
 
 
@@ -52,42 +54,39 @@ def watched(fresh_inductor_cache):
 # One configuration, one constant, one input layout
 
 
-@pytest.mark.parametrize("cache", CACHES)
-def test_one_configuration(watched, cache):
-    assert misses(watched, cache)["nearest_key"].isna().all(), "nothing to differ from"
+def test_one_difference(watched):
+    assert all(misses(watched, cache)["nearest_key"].isna().all() for cache in CACHES), "nothing to differ from"
     compiled(scaled(2), epilogue_fusion=False)
-    assert read_differences(watched, cache) == ["inductor_config[epilogue_fusion]: True -> False"]
-    first, last = misses(watched, cache)["key"]
-    assert last_miss(watched, cache)["nearest_key"] == first != last
-
-
-@pytest.mark.parametrize("cache", CACHES)
-def test_one_constant(watched, cache):
+    for cache in CACHES:
+        assert read_differences(watched, cache) == ["inductor_config[epilogue_fusion]: True -> False"]
+        first, last = misses(watched, cache)["key"]
+        assert last_miss(watched, cache)["nearest_key"] == first != last
     compiled(scaled(3))
-    [line] = read_differences(watched, cache)
-    old, new = line.removeprefix("graph line 2: ").split(" -> ")
-    assert "addmm" in old and "beta = 2" in old and "beta = 3" in new
-
-
-@pytest.mark.parametrize("cache", CACHES)
-def test_one_input_layout(watched, cache):
+    for cache in CACHES:
+        [line] = read_differences(watched, cache)
+        old, new = line.removeprefix("graph line 2: ").split(" -> ")
+        assert "addmm" in old and "beta = 2" in old and "beta = 3" in new
     compiled(scaled(2), x=torch.ones(2, 2).t())
-    assert read_differences(watched, cache) == ["example_inputs[0] stride: [2, 1] -> [1, 2]"]
+    for cache in CACHES:
+        assert read_differences(watched, cache) == ["example_inputs[0] stride: [2, 1] -> [1, 2]"]
+    with torch._functorch.config.patch(activation_memory_budget=0.5):
+        compiled(scaled(2))
+    assert read_differences(watched, "aot_autograd") == ["autograd_config[activation_memory_budget]: 1.0 -> 0.5"]
 
 
+@pytest.mark.long("builds two C++ libraries")
 def test_a_constant_that_is_a_tensor(fresh_inductor_cache):
     with cd.watch() as session:
         for value in (1.0, 5.0):
             compiled(lambda x, w, value=value: x @ torch.tensor([[value, 2.0], [3.0, 4.0]]))
-    assert read_differences(session, "fx_graph") == [
+    assert read_differences(session) == [
         "constant[_tensor_constant0]: [[1.0, 2.0], [3.0, 4.0]] -> [[5.0, 2.0], [3.0, 4.0]]"
     ]
     [line] = read_differences(session, "aot_autograd")
     assert line.startswith("graph line 2: ") and "[[1.0, 2.0]" in line and "[[5.0, 2.0]" in line
 
 
-@pytest.mark.parametrize("cache", CACHES)
-def test_threads_of_the_machine(fresh_inductor_cache, cache):
+def test_threads_of_the_machine(fresh_inductor_cache):
     threads = torch.get_num_threads()
     if not hasattr(torch._inductor.codecache.FxGraphHashDetails, "_may_generate_cpu_cpp_code"):
         pytest.skip("this torch's keys do not hold the number of threads")
@@ -98,13 +97,7 @@ def test_threads_of_the_machine(fresh_inductor_cache, cache):
                 compiled(scaled(2))
         finally:
             torch.set_num_threads(threads)
-    assert read_differences(session, cache) == ["cpp_runtime_thread_count: 2 -> 1"]
-
-
-def test_autograds_own_configuration(watched):
-    with torch._functorch.config.patch(activation_memory_budget=0.5):
-        compiled(scaled(2))
-    assert read_differences(watched, "aot_autograd") == ["autograd_config[activation_memory_budget]: 1.0 -> 0.5"]
+    assert [read_differences(session, cache) for cache in CACHES] == [["cpp_runtime_thread_count: 2 -> 1"]] * 2
 
 
 # Which key it is compared with
@@ -177,7 +170,7 @@ def test_a_history_that_cant_be_used_costs_the_history_alone(fresh_inductor_cach
         result = compiled(scaled(2))
         compiled(scaled(2), epilogue_fusion=False)
     assert result.tolist() == [[4.0, 4.0]] * 2
-    assert read_differences(session, "fx_graph") == ["inductor_config[epilogue_fusion]: True -> False"]
+    assert read_differences(session) == ["inductor_config[epilogue_fusion]: True -> False"]
     state = session.sources.query("name == 'keys'").iloc[0]
     assert state["status"] == "active" and state["reason"].startswith("keys of earlier sessions are not known: ")
 
@@ -214,3 +207,53 @@ def test_lean_reports_no_differences(fresh_inductor_cache):
         found = misses(session, cache)
         assert len(found) == 2 and found["key_diff"].isna().all()
         assert 'detail="full"' in session.explain_miss(found["event_id"].iloc[-1])
+
+
+# Why AOTAutograd's cache is bypassed, and that the suggested change ends it
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 * ctx.saved_tensors[0]
+
+
+class HashedPass(CustomGraphPass):
+    def __call__(self, graph):
+        pass
+
+    def uuid(self):
+        return get_hash_for_files((__file__,))
+
+
+def find_bypasses(function, setting=contextlib.nullcontext()):  # noqa: B008
+    torch._dynamo.reset()
+    with setting, cd.watch() as session:
+        x = torch.ones(4, requires_grad=True)
+        torch.compile(function)(x).sum().backward()
+    return [found for found in session.findings() if found.rule == "cache_bypass"], x.grad
+
+
+def test_a_custom_autograd_function_is_cached_by_the_setting(fresh_inductor_cache):
+    function = lambda x: Square.apply(x) + 1  # noqa: E731
+    (found,), gradient = find_bypasses(function)
+    assert found.fix == {"autograd_cache_allow_custom_autograd_functions": True}
+    assert "is spent again in the next one" in found.suggestion
+    allowed = torch._functorch.config.patch(found.fix)
+    left, same = find_bypasses(function, allowed)
+    assert left == []
+    torch.testing.assert_close(same, gradient)
+
+
+def test_a_custom_pass_is_cached_if_it_has_a_uuid(fresh_inductor_cache):
+    use = torch._inductor.config.patch
+    found, gradient = find_bypasses(lambda x: x.sin() + 1, use(post_grad_custom_post_pass=lambda graph: None))
+    assert found and all("CustomGraphPass whose uuid()" in one.suggestion for one in found)
+    left, same = find_bypasses(lambda x: x.sin() + 1, use(post_grad_custom_post_pass=HashedPass()))
+    assert left == []
+    torch.testing.assert_close(same, gradient)

@@ -1,4 +1,4 @@
-"""The explorer over what the real compiler recorded: values, the user's lines, guard trees."""
+"""The explorer over what the real compiler recorded: objects and guard trees."""
 
 import re
 
@@ -38,35 +38,12 @@ def rows():
     torch._dynamo.reset()
 
 
-def document(rows, function):
-    (found,) = [unpack_document(found) for _, found in rows["functions"] if found["function"] == function]
-    return found, {guard["name"]: guard for guard in found["guards"]}
-
-
-def test_values_over_time_and_what_failed_together(rows):
-    found, guards = document(rows, "forward")
-    assert [text for text, _ in guards["x.shape[0]"]["values"]] == ["4", "6", "9"]
-    assert [number for _, number in guards["self.step"]["values"]] == [0.0, 1.0, 2.0]
-    assert guards["x.shape[0]"]["verdict"] == (
-        "Fixing this guard alone would not have helped: self.step also failed in every entry that it failed in."
-    )
-    assert [entry["order"] for entry in found["entries"]] == [3, 2, 1]
-    assert all(entry["seconds"] > 0 for entry in found["entries"])
-    assert [row["made"] for row in found["rows"]] == [1, 2]
-
-
-def test_the_users_code_is_there_and_torchs_is_not_taken_for_it(rows):
-    _, guards = document(rows, "forward")
-    around = guards["self.step"]["around"]
-    assert [text for number, text in around if number == guards["self.step"]["user_line"]] == ["        self.step += 1"]
-    assert guards["x.shape[0]"]["around"] is None and "linear.py" in guards["x.shape[0]"]["framework"]
-
-
 def test_objects_are_named_and_never_by_an_address(rows):
-    _, guards = document(rows, "apply")
-    seen = [text for text, _ in guards["act"]["values"]]
+    (found,) = [unpack_document(found) for _, found in rows["functions"] if found["function"] == "apply"]
+    (act,) = [guard for guard in found["guards"] if guard["name"] == "act"]
+    seen = [text for text, _ in act["values"]]
     assert len(seen) == len(set(seen)) == 3 and all("<lambda> at test_explorer.py" in text for text in seen)
-    details = [guards["act"]["texts"], [line for row in rows["trees"] for line in row[2]], rows["text"]]
+    details = [act["texts"], [line for row in rows["trees"] for line in row[2]], rows["text"]]
     assert re.findall(r"\b\d{12,}\b|0x[0-9a-f]{6,}", repr(details)) == []
 
 

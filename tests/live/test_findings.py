@@ -199,12 +199,6 @@ def test_a_program_gives_the_finding_of_its_cause(program, rule):
     assert list(found.evidence) == session.recompiles["event_id"].tolist()
 
 
-def test_a_healthy_program_has_no_findings():
-    session = watched(calls(double, (X,), (X,), (X,)))
-    assert len(session.compiles) == 1
-    assert session.findings() == []
-
-
 def test_two_causes_in_one_function_are_two_findings():
     found = watched(calls(times, (X, 3), (torch.ones(6), 3), (torch.ones(6), 5), dynamic=False)).findings()
     assert sorted(f.rule for f in found) == ["int_changes", "size_changes"]

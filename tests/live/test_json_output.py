@@ -1,8 +1,6 @@
 """With --json, a command that runs a script prints one document to the standard output, and nothing of the script."""
 
 import json
-import subprocess
-import sys
 
 import jsonschema
 import pytest
@@ -34,10 +32,9 @@ COMMANDS = [
     quick(COMMANDS, ["findings/1", "check/1"], why="several runs"),
     ids=[schema for schema, *_ in COMMANDS],
 )
-def test_the_output_is_one_document(schema, arguments, code, tmp_path):
+def test_the_output_is_one_document(program_server, schema, arguments, code, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "compilediag", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    done = program_server.run("-m", "compilediag", *arguments, cwd=tmp_path)
     values = json.loads(done.stdout)
     assert (values["schema"], done.returncode) == (f"compilediag.{schema}", code), done.stderr
     jsonschema.validate(values, read_schema(values["schema"]))

@@ -90,7 +90,7 @@ def test_what_is_sent_while_a_kernel_ends_is_whole(tmp_path):
     assert totals[-1] == 5 * 400, "many_events(2000) has 400 compiles"
 
 
-def test_pages_know_of_the_exit_before_their_watch_ends(python):
+def test_pages_know_of_the_exit_before_their_watch_ends(program_server):
     """Also where the module of the pages was imported before the first watch began."""
     code = (
         "import compilediag as cd\n"
@@ -105,5 +105,5 @@ def test_pages_know_of_the_exit_before_their_watch_ends(python):
         "session = cd.start()\n"
         "session.dashboard()\n"
     )
-    done = python("-c", code)
+    done = program_server.run("-c", code)
     assert (done.returncode, done.stdout) == (0, "is exiting: True\n"), done.stderr

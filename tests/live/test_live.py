@@ -69,7 +69,7 @@ class FollowedJob:
 
 
 @pytest.fixture
-def job(tmp_path):
+def job(tmp_path, forked_commands):
     started = FollowedJob(tmp_path)
     yield started
     started.close()

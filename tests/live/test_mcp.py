@@ -119,14 +119,9 @@ def test_texts_of_the_program_are_quoted_or_left_out(folder):
 @pytest.mark.parametrize(
     "sql",
     [
-        "DELETE FROM recompiles",
-        "UPDATE meta SET value = '1'",
-        "CREATE TABLE t (a)",
-        "ATTACH '/tmp/other.db' AS other",
-        "PRAGMA writable_schema=1",
-        "SELECT load_extension('a')",
-        "SELECT * FROM pragma_table_info('meta')",
-        "SELECT 1; SELECT 2",
+        *("DELETE FROM recompiles", "UPDATE meta SET value = '1'", "CREATE TABLE t (a)"),
+        *("ATTACH '/tmp/other.db' AS other", "PRAGMA writable_schema=1", "SELECT load_extension('a')"),
+        *("SELECT * FROM pragma_table_info('meta')", "SELECT 1; SELECT 2"),
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
         "SELECT zeroblob(900000000)",
     ],

@@ -32,16 +32,31 @@ def compiled(name="served"):
 
 
 @pytest.fixture
-def exported():
+def collector():
+    """The collector of a new watch."""
+    torch._dynamo.reset()
+    collector = Collector()
+    yield collector
+    collector.close()
+    assert not inside.list_hooks() and cd.current() is None
+
+
+@pytest.fixture
+def registry(collector):
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(collector)
+    return registry
+
+
+@pytest.fixture
+def exported(registry):
     """Both exporters while something compiles, before and after the warm-up: a registry, a reader, the session."""
     sdk = pytest.importorskip("opentelemetry.sdk.metrics", reason="opentelemetry-sdk is not installed")
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
     from compilediag.integrations.opentelemetry import instrument
 
-    torch._dynamo.reset()
-    reader, registry, collector = InMemoryMetricReader(), CollectorRegistry(), Collector()
-    registry.register(collector)
+    reader = InMemoryMetricReader()
     instrumentation = instrument(sdk.MeterProvider([reader]))
     session = cd.current()
     served = compiled()
@@ -58,8 +73,6 @@ def exported():
     session.flush()
     yield registry, reader, session
     instrumentation.uninstrument()
-    collector.close()
-    assert not inside.list_hooks() and cd.current() is None
 
 
 def read_prometheus(registry):
@@ -117,65 +130,38 @@ def test_both_count_the_same_and_what_the_session_has(exported):
     assert values["torch_compile_active_compiles", frozenset()] == 0
 
 
-def test_a_scrape_before_anything_was_compiled_has_no_counts_and_registers():
-    collector = Collector()
-    try:
-        registry = CollectorRegistry(auto_describe=True)
-        registry.register(collector)
-        names = {family.name for family in collector.describe()}
-        assert {name for name, _ in read_prometheus(registry)} <= {"torch_compile_active_compiles"}
-        assert any(isinstance(family, HistogramMetricFamily) for family in collector.describe()) and len(names) == 8
-    finally:
-        collector.close()
+def test_a_scrape_before_anything_was_compiled_has_no_counts_and_registers(registry, collector):
+    assert {name for name, _ in read_prometheus(registry)} <= {"torch_compile_active_compiles"}
+    families = list(collector.describe())
+    assert len({family.name for family in families}) == 8
+    assert any(isinstance(family, HistogramMetricFamily) for family in families)
 
 
-def test_functions_beyond_the_limit_are_one():
-    torch._dynamo.reset()
-    collector = Collector()
-    registry = CollectorRegistry()
-    registry.register(collector)
-    try:
-        for number in range(60):
-            compiled(f"f{number}")(torch.ones(2), "n")
-        cd.current().flush()
-        values = read_prometheus(registry)
-    finally:
-        collector.close()
+def test_functions_beyond_the_limit_are_one(registry):
+    for number in range(60):
+        compiled(f"f{number}")(torch.ones(2), "n")
+    cd.current().flush()
+    values = read_prometheus(registry)
     counts = {dict(labels)["function"]: n for (name, labels), n in values.items() if name.endswith("compiles_total")}
     assert (len(counts), counts["other"], sum(counts.values())) == (51, 10, 60)
 
 
-def test_metrics_go_on_when_the_file_of_the_session_is_lost(tmp_path):
-    torch._dynamo.reset()
-    collector = Collector()
-    registry = CollectorRegistry()
-    registry.register(collector)
-    try:
-        session = cd.current()
-        served = compiled()
-        served(torch.ones(2), "n")
+def test_metrics_go_on_when_the_file_of_the_session_is_lost(registry):
+    session, served = cd.current(), compiled()
+    for length in (1, 2, 3):
+        served(torch.ones(2), "n" * length)
         session.flush()
-        session.path.unlink()
-        served(torch.ones(2), "nn")
-        session.flush()
-        served(torch.ones(2), "nnn")
-        session.flush()
-        values = read_prometheus(registry)
-    finally:
-        collector.close()
+        session.path.unlink(missing_ok=True)
+    values = read_prometheus(registry)
     totals = ("torch_compile_compiles_total", "torch_compile_recompiles_total")
     assert [sum(value for (name, _), value in values.items() if name == total) for total in totals] == [3, 2]
 
 
-def test_the_page_has_every_metric_with_its_labels():
+def test_the_page_has_every_metric_with_its_labels(collector):
     text = (MONITORING.parent / "monitoring.md").read_text()
     rows = re.findall(r"^\| `(torch\.compile\.[\w.]+)` \| (\w+)[^|]*\|([^|]*)\|", text, re.MULTILINE)
     found = {name: (kind, {"rank", *re.findall(r"`(\w+)`", labels)}) for name, kind, labels in rows}
-    collector = Collector()
-    try:
-        families = {family.name: family for family in collector.describe()}
-    finally:
-        collector.close()
+    families = {family.name: family for family in collector.describe()}
     shown = {name.replace(".", "_") + "_seconds" * name.endswith("duration"): row for name, row in found.items()}
     assert shown == {name: (family.type, set(family._labelnames)) for name, family in families.items()}
 

@@ -140,14 +140,6 @@ def list_others(found):
     }
 
 
-def print_modes(found):
-    """One line per file and folder; the files of one folder of exports are one line (`pytest -s` shows them)."""
-    for path in sorted(path for path in found if not TORCHS.search(path)):
-        folder = Path(path).parent.name
-        if not folder.endswith(("csv", "parquet")) or Path(path).stem == "compiles":
-            print(", ".join(mode.replace("0o", "0") for mode in found[path]), path)
-
-
 def run_private(python, root, environment, code, *args):
     done = python("-c", LOOK + code, root, *args, env=environment, umask=0)
     assert done.returncode == 0, done.stderr
@@ -161,26 +153,16 @@ def test_what_a_watch_its_exports_and_live_folders_create_is_private(python, spa
     shutil.copy(ROOT / "tests/golden/torch-2.13-rank0.log.gz", log)
     seen = run_private(python, root, environment, WRITE, log)
     found = seen["found"]
-    print_modes(found)
-    assert list_others({path: modes for path, modes in found.items() if path not in ("out", "tmp", "cache")}) == {}
     own = {path: modes for path, modes in found.items() if not TORCHS.search(path)}
     files = {path: modes for path, modes in own.items() if "0o600" in modes}
     folders = {path: modes for path, modes in own.items() if "0o700" in modes}
     assert {**files, **folders} == {p: m for p, m in own.items() if p not in ("out", "tmp", "cache")}
-    for name in ("report.html", "redacted.html", "saved.cdiag", "warm.py", "trace.json", "tables.md", "diff.html"):
-        assert f"out/{name}" in files
-    # What a killed process leaves.
-    for name in ("killed.cdiag", "killed.cdiag-wal", "killed.cdiag-shm"):
-        assert f"out/{name}" in files
-    assert {Path(path).suffix for path in files if path.startswith("out/page")} >= {
-        ".html",
-        ".md",
-        ".json",
-        ".csv",
-        ".parquet",
-    }
-    for name in ("csv/compiles.csv", "parquet/compiles.parquet", "run.cdiag-wal", "run.cdiag-shm", "log.cdiag"):
-        assert f"out/{name}" in files
+    written = ("report.html", "redacted.html", "saved.cdiag", "warm.py", "trace.json", "tables.md", "diff.html")
+    written += ("csv/compiles.csv", "parquet/compiles.parquet", "run.cdiag-wal", "run.cdiag-shm", "log.cdiag")
+    written += ("killed.cdiag", "killed.cdiag-wal", "killed.cdiag-shm")  # What a killed process leaves.
+    assert {f"out/{name}" for name in written} <= files.keys()
+    suffixes = {Path(path).suffix for path in files if path.startswith("out/page")}
+    assert suffixes >= {".html", ".md", ".json", ".csv", ".parquet"}
     assert {"out/csv", "out/parquet", "out/ranks", "cache/compilediag"} <= folders.keys()
     assert "cache/compilediag/keys-1.sqlite" in files
     for name in ("temporary", "folder", "log"):

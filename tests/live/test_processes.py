@@ -176,11 +176,11 @@ with cd.watch(sys.argv[1]) as session:
 """
 
 
-def test_a_session_that_another_process_records_is_followed_until_that_one_ends(tmp_path):
-    path = tmp_path / "live.cdiag"
-    process = subprocess.Popen(
-        [sys.executable, "-c", RECORDING, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def test_a_session_that_another_process_records_is_followed_until_that_one_ends(forked_commands, tmp_path):
+    path, script = tmp_path / "live.cdiag", tmp_path / "record.py"
+    script.write_text(RECORDING)
+    command = [sys.executable, script, path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "recorded\n"
         session, sent = cd.load(path), []

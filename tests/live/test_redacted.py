@@ -28,9 +28,9 @@ LOGS_HAVE_VERSION = "pytorch_version" in {field.name for field in dataclasses.fi
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory):
+def record(program_server, tmp_path_factory):
     """Runs the program with a detail, once: (session, folder of its logs, redacted report of `compilediag run`)."""
-    return functools.cache(lambda detail: run_program(tmp_path_factory.mktemp("recorded"), detail))
+    return functools.cache(lambda detail: run_program(program_server, tmp_path_factory.mktemp("recorded"), detail))
 
 
 @pytest.fixture(
@@ -44,26 +44,6 @@ def recorded(request, record):
     return request.param, cd.load(session), report
 
 
-def make_views(recorded, folder, redact):
-    """Name -> text of each view that can be redacted."""
-    _, session, report = recorded
-    views = {
-        "page": json.dumps(page_of(session, redact=redact)),
-        "report": read_page(session.report(folder / f"report-{redact}.html", redact=redact)),
-        "Markdown": session.export(folder / f"{redact}.md", "markdown", redact=redact).read_text(),
-    }
-    options = ["--redact"] if redact else []
-    assert main(["report", str(session.path), "-o", str(folder / "cli.html"), *options]) == 0
-    views["compilediag report"] = read_page(folder / "cli.html")
-    options = [] if redact else ["--no-redact"]
-    markdown = ["export", str(session.path), "--format", "markdown", "-o", str(folder / "cli.md"), *options]
-    assert main(markdown) == 0
-    views["compilediag export"] = (folder / "cli.md").read_text()
-    if redact and report is not None:
-        views["compilediag run --report"] = read_page(report)
-    return views
-
-
 def test_the_session_holds_every_secret(recorded):
     """Else the test below would show nothing."""
     kind, session, _ = recorded
@@ -75,22 +55,32 @@ def test_the_session_holds_every_secret(recorded):
     assert len(SECRETS) >= 60
 
 
-def test_no_redacted_view_holds_any(recorded, tmp_path):
-    leaks = {name: find_leaks(text) for name, text in make_views(recorded, tmp_path, redact=True).items()}
-    assert {name: found for name, found in leaks.items() if found} == {}
+def make_views(recorded, folder):
+    """Name -> text of each view that can be redacted."""
+    _, session, report = recorded
+    views = {
+        "page": json.dumps(page_of(session, redact=True)),
+        "report": read_page(session.report(folder / "report.html", redact=True)),
+        "Markdown": session.export(folder / "x.md", "markdown", redact=True).read_text(),
+    }
+    assert main(["report", session.path, "-o", folder / "cli.html", "--redact"]) == 0
+    views["compilediag report"] = read_page(folder / "cli.html")
+    assert main(["export", session.path, "--format", "markdown", "-o", folder / "cli.md"]) == 0
+    views["compilediag export"] = (folder / "cli.md").read_text()
+    if report is not None:
+        views["compilediag run --report"] = read_page(report)
+    return views
 
 
-def test_nor_where_it_ran(recorded, tmp_path):
+def test_no_redacted_view_holds_any_nor_where_it_ran(recorded, tmp_path):
     places = {"folder": str(tmp_path.parent), "environment": sys.prefix, "torch": torch.__path__[0]}
     if len(socket.gethostname()) > 5:
         places["host"] = socket.gethostname()
-    for name, text in make_views(recorded, tmp_path, redact=True).items():
-        assert [what for what, place in places.items() if place in text] == [], name
-
-
-def test_unredacted_views_hold_them(recorded, tmp_path):
-    for name, text in make_views(recorded, tmp_path, redact=False).items():
-        assert len(find_leaks(text)) > 25, name
+    found = {
+        name: find_leaks(text) + [what for what, place in places.items() if place in text]
+        for name, text in make_views(recorded, tmp_path).items()
+    }
+    assert {name: leaks for name, leaks in found.items() if leaks} == {}
 
 
 def test_names_numbers_and_findings_stay(recorded, tmp_path):
@@ -103,7 +93,9 @@ def test_names_numbers_and_findings_stay(recorded, tmp_path):
     assert {"table['...']", "table[...]", "self.mode"} <= {row[sources] for row in redacted["rows"]["recompiles"]}
     assert redacted["totals"] == whole["totals"]
     assert len(redacted["findings"]) > 0 and "texts" not in redacted
-    views = [make_views(recorded, tmp_path, redact)["Markdown"] for redact in (False, True)]
-    assert views[0].splitlines()[0] == views[1].splitlines()[0]
+    texts = [
+        session.export(tmp_path / f"{redact}.md", "markdown", redact=redact).read_text() for redact in (False, True)
+    ]
+    assert texts[0].splitlines()[0] == texts[1].splitlines()[0] and len(find_leaks(texts[0])) > 25
     assert session.meta["torch_version"] == (torch.__version__ if kind != "log" or LOGS_HAVE_VERSION else None)
-    assert f"| torch | `{torch.__version__}` |" in views[1] or session.meta["torch_version"] is None
+    assert f"| torch | `{torch.__version__}` |" in texts[1] or session.meta["torch_version"] is None

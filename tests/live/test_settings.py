@@ -40,13 +40,18 @@ class Case:
         return f"import torch\n\n\n{dedent(self.program)}"
 
 
-def write(before: str = "", options: str = "", call: str = "double(torch.ones(n))", body: str = "") -> str:
-    """A function that is compiled and called with four sizes; `call` is one call, `body` replaces all of them."""
-    body = dedent(body) or f"for n in (4, 5, 6, 7):\n{indent(call, '    ')}\n"
-    options = f", {options}" if options else ""
-    return f'{before}@torch.compile(backend="eager"{options})\ndef double(x):\n    return x * 2\n\n{body}'
+def write(before: str = "", options: str = "", call: str = "double(torch.ones(n))") -> str:
+    """A function that is compiled and called with four sizes; `call` is one call."""
+    return f"{before}{DOUBLE.format(f', {options}' if options else '')}for n in (4, 5, 6, 7):\n{indent(call, '    ')}\n"
 
 
+def within(stance: str, block: str = "double(torch.ones(4))") -> str:
+    """A call, and a block of code under a stance."""
+    with_stance = f"with torch.compiler.set_stance({stance}):\n{indent(block, '    ')}\n"
+    return f"{DOUBLE.format('')}double(torch.ones(4))\n{with_stance}"
+
+
+DOUBLE = '@torch.compile(backend="eager"{})\ndef double(x):\n    return x * 2\n\n'
 SCALE = """
     torch._dynamo.config.{0} = True
 
@@ -181,65 +186,27 @@ CASES = (
     # Stances
     Case(
         'set_stance("eager_on_recompile")',
-        write(
-            body="""
-            double(torch.ones(4))
-            with torch.compiler.set_stance("eager_on_recompile"):
-                for _ in range(20):
-                    double(torch.ones(5))
-        """
-        ),
+        within('"eager_on_recompile"', "for _ in range(20):\n    double(torch.ones(5))"),
         ("refused_calls",),
         ("ran eagerly 20x", "compiles nothing new: x.shape[0] was 4, then 5", "dynamic_sources"),
     ),
     Case(
         'set_stance("fail_on_recompile")',
-        write(
-            body="""
-            double(torch.ones(4))
-            with torch.compiler.set_stance("fail_on_recompile"):
-                try:
-                    double(torch.ones(5))
-                except RuntimeError:
-                    pass
-        """
-        ),
+        within('"fail_on_recompile"', "try:\n    double(torch.ones(5))\nexcept RuntimeError:\n    pass"),
         ("refused_calls",),
         ("raised an exception once", "allows no compile: x.shape[0] was 4, then 5"),
         ("eagerly",),
     ),
-    Case(
-        'set_stance("force_eager")',
-        write(
-            body="""
-            with torch.compiler.set_stance("force_eager"):
-                double(torch.ones(4))
-        """
-        ),
-        ("refused_calls",),
-        ("turns torch.compile off",),
-    ),
+    Case('set_stance("force_eager")', within('"force_eager"'), ("refused_calls",), ("turns torch.compile off",)),
     Case(
         "set_stance(force_backend=...)",
-        write(
-            body="""
-            with torch.compiler.set_stance(force_backend="aot_eager"):
-                double(torch.ones(4))
-            double(torch.ones(4))
-        """
-        ),
+        within('force_backend="aot_eager"'),
         ("backend_changes",),
         ("if the stance is intended, this recompile is expected",),
     ),
     Case(
         "set_stance(skip_guard_eval_unsafe=True)",
-        write(
-            body="""
-            double(torch.ones(4))
-            with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
-                double(torch.ones(4))
-        """
-        ),
+        within("skip_guard_eval_unsafe=True"),
         ("unchecked_guards",),
         ("guards are not checked",),
     ),

@@ -18,13 +18,9 @@ from tests.live.interruptions import (
     raise_in_trace_function,
     time_out,
 )
-from tests.tiers import quick
 
-STRIKES = [time_out, functools.partial(time_out, handle_timeout_without_arguments), raise_in_trace_function]
 #: torch logs whatever is raised while it records its metrics, and continues; without a watch too.
 SWALLOWED_BY_TORCH = ("metrics_context.py", "__exit__")
-#: Of so many places one is interrupted, unless all are.
-STRIDE = 24
 
 
 def run():
@@ -81,13 +77,19 @@ def strike_at_each(detail, strike, stride):
     return {file.removeprefix(PACKAGE) for file, _, _ in places}
 
 
-@pytest.mark.parametrize("detail", quick(["lean", "full"], ["full"], why="the same lines and more are in full"))
-def test_a_timeout_at_lines_of_the_hooks_reaches_the_program(detail):
-    assert len(strike_at_each(detail, time_out, STRIDE)) > 5
+#: The exception, the detail, and of how many places one is interrupted; `make test` does the first of them.
+CASES = [
+    (time_out, "full", 24),
+    (time_out, "lean", 1),
+    (time_out, "full", 1),
+    (functools.partial(time_out, handle_timeout_without_arguments), "full", 1),
+    (raise_in_trace_function, "full", 1),
+]
 
 
-@pytest.mark.long("interrupts 3,500 lines of hooks, which takes minutes")
-@pytest.mark.parametrize("strike", STRIKES, ids=["handler", "handler without arguments", "trace function"])
-@pytest.mark.parametrize("detail", quick(["lean", "full"], ["full"], why="the same lines and more are in full"))
-def test_a_timeout_at_any_line_of_the_hooks_reaches_the_program(detail, strike):
-    strike_at_each(detail, strike, 1)
+@pytest.mark.parametrize(
+    ("strike", "detail", "stride"),
+    [CASES[0], *(pytest.param(*case, marks=pytest.mark.long("interrupts many lines of hooks")) for case in CASES[1:])],
+)
+def test_a_timeout_at_lines_of_the_hooks_reaches_the_program(strike, detail, stride):
+    assert len(strike_at_each(detail, strike, stride)) > 5

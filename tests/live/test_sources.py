@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 
+import pandas as pd
 import pytest
 import torch
 from torch._dynamo import utils
@@ -28,17 +29,18 @@ def metrics_of(run):
 # Compiles
 
 
+@pytest.fixture(scope="module")
 def mixed():
-    programs.numbers()
-    programs.backward()
-    programs.graph_breaks()
-    programs.limit()
+    """The session of several programs, and torch's own metrics of it."""
+    names = ("sizes", "numbers", "attribute", "backward", "graph_breaks", "limit")
+    return metrics_of(lambda: [getattr(programs, name)() for name in names])
 
 
-def test_compiles_are_torchs_metrics_to_the_last_figure():
-    session, metrics = metrics_of(mixed)
+def test_compiles_are_torchs_metrics_to_the_last_figure(mixed):
+    session, metrics = mixed
     frame = session.compiles
     assert len(frame) == len(metrics) > 12
+    assert frame["time"].astype("int64").tolist() == [m.start_time_us * 1000 for m in metrics]
     columns = {
         "compile_id": "compile_id",
         "guard_count": "guard_count",
@@ -63,16 +65,6 @@ def test_compiles_are_torchs_metrics_to_the_last_figure():
 
 def float_or_nan(value):
     return float("nan") if value is None else float(value)
-
-
-def test_counts_are_those_of_torchs_counters():
-    utils.counters.clear()
-    session, metrics = metrics_of(mixed)
-    frame = session.compiles.query("trigger == 'dynamo'")
-    assert utils.counters["stats"]["unique_graphs"] == (frame["outcome"] == "ok").sum()
-    assert len(session.graph_breaks) >= sum(utils.counters["graph_break"].values()) > 0
-    assert len(session.recompiles) == sum(m.recompile_reason is not None for m in metrics)
-    assert page_of(session)["totals"]["recompiles"] == frame["is_recompile"].sum() == len(session.recompiles)
 
 
 def test_a_backward_is_named_after_its_function():
@@ -194,8 +186,8 @@ def test_outcomes_limits_and_restarts():
 # Phases
 
 
-def test_phases_are_nested_and_within_their_compile():
-    session, _ = metrics_of(mixed)
+def test_phases_are_nested_and_within_their_compile(mixed):
+    session, _ = mixed
     frame = session.phases
     assert frame["duration_s"].ge(0).all() and len(frame) > 80
     whole = frame.query("name == 'entire_frame_compile'")
@@ -282,49 +274,39 @@ def test_lean_finds_the_first_of_each_entry_and_all_of_the_closest():
     }
 
 
-def test_the_reason_is_torchs_own_text_of_the_closest_entry():
-    session, metrics = metrics_of(programs.sizes)
+def test_reasons_lines_and_decisions_are_those_of_torch(mixed):
+    session, metrics = mixed
     theirs = [m.recompile_reason for m in metrics if m.recompile_reason]
-    assert len(session.recompiles) == len(theirs) > 0
-    for reason, closest, details in zip(
-        session.recompiles["reason"], session.recompiles["closest_compile_id"], theirs, strict=True
-    ):
-        assert reason.startswith(f"{closest}: ") and reason in details
-
-
-def test_the_users_line_is_where_the_guard_was_made():
-    session, _ = metrics_of(programs.attribute)
-    row = session.recompiles.iloc[0]
-    assert row["guard_source"] == "self.step"
+    rows = session.recompiles
+    assert len(rows) == len(theirs) == page_of(session)["totals"]["recompiles"] > 8
+    reasons = rows["reason"].tolist()
+    assert [reason.partition(": ")[0] for reason in reasons] == rows["closest_compile_id"].tolist()
+    # Of the sizes, the entry that torch meets first is also the closest.
+    of_sizes = [at for at, compile_id in enumerate(rows["compile_id"]) if compile_id.startswith("0/")]
+    assert len(of_sizes) > 1 and all(reasons[at] in theirs[at] for at in of_sizes)
+    row = rows.query("guard_source == 'self.step'").iloc[0]
     assert row["user_file"] == programs.__file__ and row["user_code"].strip() == "self.step += 1"
     with open(programs.__file__) as text:
         assert text.readlines()[row["user_line"] - 1].strip() == "self.step += 1"
+    first = session.dynamic_decisions.iloc[0]
+    assert (first["source"], first["dim"], first["cached"], first["new"]) == ("L['x']", "0", "3", "4")
+    assert first["compile_id"] == rows["compile_id"].iloc[0]
 
 
-# Graph breaks, automatic dynamic shapes, artifacts
+# Graph breaks, artifacts
 
 
-def test_graph_breaks_have_torchs_id_and_the_users_line():
-    session, _ = metrics_of(programs.graph_breaks)
-    row = session.graph_breaks.iloc[0]
-    assert row["reason"] == "Call to `torch._dynamo.graph_break()`" and row["break_id"] == "GB0025"
-    assert row["user_file"] == programs.__file__ and row["user_code"] == "torch._dynamo.graph_break()"
-    assert row["compile_id"] in set(session.compiles["compile_id"])
-    assert row["hints"] and row["explanation"]
-
-
-def test_a_branch_on_data_is_explained_as_in_torchs_log():
-    session, _ = metrics_of(programs.graph_breaks)
-    row = session.graph_breaks.query("break_id == 'GB0170'").iloc[0]
-    assert row["reason"] == "Data-dependent branching" and "torch.cond" in " ".join(row["hints"])
-    assert row["user_code"] == "if y.sum() > 3:" and "dynamic control flow" in row["explanation"]
-
-
-def test_sizes_that_torch_makes_dynamic_by_itself_are_recorded():
-    session, _ = metrics_of(programs.sizes)
-    row = session.dynamic_decisions.iloc[0]
-    assert (row["source"], row["dim"], row["cached"], row["new"]) == ("L['x']", "0", "3", "4")
-    assert row["compile_id"] == session.recompiles["compile_id"].iloc[0]
+def test_graph_breaks_have_torchs_id_explanation_and_the_users_line(mixed):
+    session, _ = mixed
+    called, branch = (session.graph_breaks.query(f"break_id == '{name}'").iloc[0] for name in ("GB0025", "GB0170"))
+    assert (called["reason"], called["user_code"]) == (
+        "Call to `torch._dynamo.graph_break()`",
+        "torch._dynamo.graph_break()",
+    )
+    assert called["user_file"] == programs.__file__ and called["hints"] and called["explanation"]
+    assert called["compile_id"] in set(session.compiles["compile_id"])
+    assert (branch["reason"], branch["user_code"]) == ("Data-dependent branching", "if y.sum() > 3:")
+    assert "torch.cond" in " ".join(branch["hints"]) and "dynamic control flow" in branch["explanation"]
 
 
 def test_artifacts_are_the_texts_that_torch_hands_out():
@@ -394,22 +376,17 @@ def in_session(run):
 # The whole session
 
 
-def test_every_event_is_in_one_table_and_of_this_process():
-    session, _ = metrics_of(mixed)
+def test_every_event_is_in_one_table_and_of_this_process(mixed):
+    session, _ = mixed
     events = session.events[session.events["kind"] != "source"]
     assert sum(len(session.table(table)) for table in BY_TABLE if table != "sources") == len(events)
     assert set(session.events["pid"]) == {os.getpid()} and session.events["rank"].isna().all()
-    assert session.events["time"].between(*span(session)).all()
+    begin, end = (pd.Timestamp(session.meta[name], tz="UTC") for name in ("created_ns", "stopped_ns"))
+    assert session.events["time"].between(begin, end).all()
 
 
-def span(session):
-    import pandas as pd
-
-    return tuple(pd.Timestamp(session.meta[n], tz="UTC") for n in ("created_ns", "stopped_ns"))
-
-
-def test_sources_say_what_they_did_and_what_it_cost():
-    session, _ = metrics_of(mixed)
+def test_sources_say_what_they_did_and_what_it_cost(mixed):
+    session, _ = mixed
     found = {row["name"]: row for row in session.status()}
     assert set(found) == {*inside.list_sources(), "writer"}
     at_work = programs.at_work(session).values()

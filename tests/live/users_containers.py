@@ -95,26 +95,10 @@ class Plain:
 NO_ACCESS = ("__getattribute__", "__reduce_ex__", "__format__", "__sizeof__", "__dir__")
 
 
-def item(x, d):
-    return x * d["k"]
-
-
-def contains(x, d):
-    return x + 1 if "k" in d else x + 2
-
-
-def length(x, d):
-    return x + len(d)
-
-
 def loop(x, d):
     for k in d:
         x = x + d[k]
     return x
-
-
-def first(x, items):
-    return x * items[0]
 
 
 def total(x, items):
@@ -123,34 +107,32 @@ def total(x, items):
     return x
 
 
-def attribute(x, o):
-    return x * o.n
-
-
-def computed(x, o):
-    return x * o.twice
-
-
-def fallback(x, o):
-    return x * o.other
-
-
-def truth(x, o):
-    return x + 1 if o else x + 2
-
-
-def equality(x, o):
-    return x + 1 if o == Plain(1) else x + 2
-
-
-def in_items(x, d):
-    return x * d["o"].n
-
-
 def module_list(x, net):
     for part in net:
         x = part(x) + part.p
     return x
+
+
+def module_dict(x, net):
+    for name in net:
+        x = x + net[name].p
+    return x
+
+
+FUNCTIONS: dict[str, Any] = {
+    "item": lambda x, d: x * d["k"],
+    "contains": lambda x, d: x + 1 if "k" in d else x + 2,
+    "length": lambda x, d: x + len(d),
+    "loop": loop,
+    "first": lambda x, items: x * items[0],
+    "total": total,
+    "attribute": lambda x, o: x * o.n,
+    "computed": lambda x, o: x * o.twice,
+    "fallback": lambda x, o: x * o.other,
+    "truth": lambda x, o: x + 1 if o else x + 2,
+    "equality": lambda x, o: x + 1 if o == Plain(1) else x + 2,
+    "in_items": lambda x, d: x * d["o"].n,
+}
 
 
 def mapped(function, make):
@@ -201,12 +183,6 @@ def make_modules_by_name(cls):
     return make
 
 
-def module_dict(x, net):
-    for name in net:
-        x = x + net[name].p
-    return x
-
-
 def make_programs() -> dict[str, Any]:
     """Name -> (function, its arguments, one of another type)."""
     programs: dict[str, Any] = {}
@@ -219,23 +195,23 @@ def make_programs() -> dict[str, Any]:
         "mapping": counted(OwnMapping, *NO_ACCESS),
     }
     for name, make in mappings.items():
-        for function in (item, contains, length, loop):
-            programs[f"{name}-{function.__name__}"] = mapped(function, make)
+        for function in ("item", "contains", "length", "loop"):
+            programs[f"{name}-{function}"] = mapped(FUNCTIONS[function], make)
     for cls in (list, tuple, collections.UserList, collections.deque):
-        for function in (first, length, total):
-            programs[f"{cls.__name__}-{function.__name__}"] = listed(function, counted(cls, *NO_ACCESS))
+        for function in ("first", "length", "total"):
+            programs[f"{cls.__name__}-{function}"] = listed(FUNCTIONS[function], counted(cls, *NO_ACCESS))
     for cls in (set, frozenset):
         made = counted(cls, *NO_ACCESS)
-        programs[f"{cls.__name__}-contains"] = mapped(contains, made)
-        programs[f"{cls.__name__}-length"] = mapped(length, made)
+        for function in ("contains", "length"):
+            programs[f"{cls.__name__}-{function}"] = mapped(FUNCTIONS[function], made)
     objects = [Plain(n, size) for n, size in ((1, 2), (2, 2), (2, 3), (3, 0), (4, 0))]
-    for function in (attribute, computed, fallback, truth, length, equality):
-        programs[f"object-{function.__name__}"] = function, objects, lambda: Plain(1, 1)
+    for function in ("attribute", "computed", "fallback", "truth", "length", "equality"):
+        programs[f"object-{function}"] = FUNCTIONS[function], objects, lambda: Plain(1, 1)
     watched = counted(Plain, *(m for m in METHODS if m != "__getattribute__"))
-    programs["object-getattribute"] = attribute, [watched(n) for n in (1, 2, 3)], lambda: Plain(1)
+    programs["object-getattribute"] = FUNCTIONS["attribute"], [watched(n) for n in (1, 2, 3)], lambda: Plain(1)
     keyed = [{Plain(9): n, "k": n, "o": Plain(n)} for n in (True, False, 3, 4)]
-    for function in (item, contains, length, in_items):
-        programs[f"keys-{function.__name__}"] = function, keyed, lambda: {"k": True}
+    for function in ("item", "contains", "length", "in_items"):
+        programs[f"keys-{function}"] = FUNCTIONS[function], keyed, lambda: {"k": True}
     modules = make_module(counted(torch.nn.ModuleList, *NO_ACCESS))
     programs["modules-loop"] = module_list, [modules(v) for v in ([1, 2], [1, 3], [1], [4, 5])], lambda: modules([1])
     by_name = make_modules_by_name(counted(torch.nn.ModuleDict, *NO_ACCESS))
