@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -371,10 +371,10 @@ class _Group:
         elif number not in self.seen:
             self.derived.setdefault(number, change)
 
-    def list_rows(self, is_own: bool, is_derived: bool) -> tuple[Recompile, ...]:
-        """The recompiles that are attributed to the root, or those that are not; of its own values, or of derived."""
-        changes = self.derived if is_derived else self.seen
-        return tuple(change.row for number, change in changes.items() if (number in self.attributed) == is_own)
+    def split(self, changes: Mapping[int | None, GuardChange]) -> tuple[tuple[Recompile, ...], tuple[Recompile, ...]]:
+        """The recompiles that are attributed to the root, and the others."""
+        own = tuple(change.row for number, change in changes.items() if number in self.attributed)
+        return own, tuple(change.row for number, change in changes.items() if number not in self.attributed)
 
 
 def _group_changes(evidence: Evidence) -> list[_Group]:
@@ -395,10 +395,10 @@ def _group_changes(evidence: Evidence) -> list[_Group]:
 
 
 def _make_cause(evidence: Evidence, group: _Group) -> Cause:
-    source = group.key.source
-    own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
-    derived, is_first = group.list_rows(True, True), bool(group.attributed)
-    rows, members = own or seen, _find_members(group)
+    source, is_first, members = group.key.source, bool(group.attributed), _find_members(group)
+    seen = tuple(change.row for change in group.seen.values())
+    (own, others), (derived, derived_others) = group.split(group.seen), group.split(group.derived)
+    rows = own or seen
     # The guards that failed in the same entry at the same recompile, in at least half of the cases.
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
@@ -406,19 +406,18 @@ def _make_cause(evidence: Evidence, group: _Group) -> Cause:
         counts.update(sorted(guard for guard in guards if guard[1] != source))
     also = tuple(guard for guard, count in counts.most_common(8) if 2 * count >= len(rows))
     beside = [failure for row in rows for failure in list_failures(evidence, row)]
-    others = () if not is_first else (*group.list_rows(False, False), *group.list_rows(False, True))
     return Cause(
         recompiles=rows,
         source=source,
         also=also,
         is_still_static=_is_still_static(evidence, rows, beside, source),
-        shared=tuple(sorted(others, key=get_moment)),
+        shared=tuple(sorted((*others, *derived_others), key=get_moment)) if is_first else (),
         also_named=list_unique((*_find_also_names(also, beside), *members.named)),
         members=members,
         user=find_call_sites(evidence).find_names(
             seen, [change.row for change in group.members.values()], _list_sizes(evidence, rows, group, also)
         ),
-        derived=derived if is_first else group.list_rows(False, True),
+        derived=derived if is_first else derived_others,
         seen=seen,
         is_first=is_first,
     )
