@@ -12,8 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..hooks.threads import caller_frames
-from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
+from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, find_frame, hook_points
 
 SELECT = "torch._inductor.select_algorithm"
 PROCESS = "torch._inductor.autotune_process"
@@ -118,10 +117,8 @@ declare_parameters(
 
 def fused_choice() -> Any:
     """The choice whose fusion is timed, from the scheduler's frame a few frames up; None if it is no choice's."""
-    for frame in caller_frames(10):
-        if is_frame_of(frame, SCHEDULER, "benchmark_when_ready", "speedup_by_fusion"):
-            return frame.f_locals.get("choice")
-    return None
+    frame = find_frame(10, SCHEDULER, "benchmark_when_ready", "speedup_by_fusion")
+    return None if frame is None else frame.f_locals.get("choice")
 
 
 def is_cache_on() -> bool:

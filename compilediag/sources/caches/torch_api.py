@@ -348,13 +348,7 @@ class SettingTexts:
         if parts != self._known:
             named = {name: pickle.loads(part) if isinstance(part, bytes) else part for name, part in parts.items()}
             self.texts = {f"{name}[{key}]": str(value) for name, part in named.items() for key, value in part.items()}
-            # Nobody else can change the lists, dicts and sets of the copy.
-            self._known = {
-                name: part
-                if isinstance(part, bytes)
-                else {k: copy.copy(v) if isinstance(v, (list, dict, set)) else v for k, v in part.items()}
-                for name, part in parts.items()
-            }
+            self._known = {name: _copy_settings(part) for name, part in parts.items()}
         return self.texts
 
 
@@ -384,6 +378,13 @@ def autograd_components(pickler: Any, details: Any) -> dict[str, str]:
         else:
             found[name] = _text(pickler, part)
     return found
+
+
+def _copy_settings(part: Any) -> Any:
+    """A dict of configuration whose lists, dicts and sets nobody else can change."""
+    if isinstance(part, bytes):
+        return part
+    return {key: copy.copy(value) if isinstance(value, (list, dict, set)) else value for key, value in part.items()}
 
 
 def _text(pickler: Any, part: Any) -> str:

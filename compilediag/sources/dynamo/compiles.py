@@ -37,7 +37,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CountingSource, Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames
-from ..hooks.torch_names import call_argument, is_frame_of
+from ..hooks.torch_names import call_argument, find_frame
 from . import torch_api
 from .stack_frames import add_call_stack, frames_outside
 from .torch_api import TracedOp, compiles_frame, get_setting, is_conversion
@@ -148,18 +148,16 @@ AHEAD_DEPTH = 12
 
 def find_compiled_ahead() -> tuple[types.CodeType, dict[str, Any]] | None:
     """The function that `aot_compile` compiles in this thread, and the columns of its compile; None if none does."""
-    for frame in caller_frames(AHEAD_DEPTH):
-        if is_frame_of(frame, torch_api.AOT_COMPILE.module, torch_api.AOT_COMPILE.name):
-            local = frame.f_locals
-            code = torch_api.traced_code(local.get("model"))
-            if code is None:
-                return None
-            backend = torch_api.backend_name(local.get("backend"))
-            graph = getattr(getattr(local.get("backend_input"), "graph_module", None), "graph", None)
-            operations = None if graph is None else sum(map(torch_api.is_call, graph.nodes))
-            known = {**code_columns(code), "backend": backend, "trigger": AOT_COMPILE, "attempt": 0}
-            return code, {**known, "graph_ops": operations, "stack": None}
-    return None
+    frame = find_frame(AHEAD_DEPTH, torch_api.AOT_COMPILE.module, torch_api.AOT_COMPILE.name)
+    local = {} if frame is None else frame.f_locals
+    code = None if frame is None else torch_api.traced_code(local.get("model"))
+    if code is None:
+        return None
+    backend = torch_api.backend_name(local.get("backend"))
+    graph = getattr(getattr(local.get("backend_input"), "graph_module", None), "graph", None)
+    operations = None if graph is None else sum(map(torch_api.is_call, graph.nodes))
+    known = {**code_columns(code), "backend": backend, "trigger": AOT_COMPILE, "attempt": 0}
+    return code, {**known, "graph_ops": operations, "stack": None}
 
 
 # What torch does about a compile that fails: it raises the exception, or runs the function uncompiled.

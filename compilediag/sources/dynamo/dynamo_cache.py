@@ -17,8 +17,8 @@ from ...system import clock
 from ..compile_context import Made, OwnerColumns, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
-from ..hooks.threads import PerThread, caller_frames
-from ..hooks.torch_names import call_argument, is_frame_of
+from ..hooks.threads import PerThread
+from ..hooks.torch_names import call_argument, find_frame
 from . import torch_api
 
 CACHE = "dynamo_code"
@@ -115,7 +115,7 @@ class DynamoCache(CacheSource):
 
     def _before_invalidation(self, args: Args, kwargs: Kwargs) -> OwnerColumns | None:
         # At the exit of the interpreter, weakref calls the finalizers of all objects that are left.
-        exits = any(is_frame_of(frame, "weakref", "_exitfunc") for frame in caller_frames(12))
+        exits = find_frame(12, "weakref", "_exitfunc") is not None
         guards = None if exits else torch_api.entry_guards(args[0])
         entry = getattr(guards, "cache_entry", None)
         return None if entry is None else self._entry_columns(entry)

@@ -26,8 +26,8 @@ from ..compile_context import EventSink, Made
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import CountingSource, hook
-from ..hooks.threads import caller_frames, is_torch_file
-from ..hooks.torch_names import HookPoint, Unavailable, is_frame_of
+from ..hooks.threads import is_torch_file
+from ..hooks.torch_names import HookPoint, Unavailable, find_frame
 from . import torch_api
 from .stack_frames import UserLine, add_call_stack, find_user_line, frames_outside
 from .torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
@@ -166,8 +166,7 @@ def find_called_function() -> CalledFunction | None:
 
     A compiled module calls `forward` with the arguments of its call, unless it has hooks, which can change them.
     """
-    frames = caller_frames(CALL_DEPTH)
-    frame = next((each for each in frames if is_frame_of(each, torch_api.EVAL_FRAMES, "compile_wrapper")), None)
+    frame = find_frame(CALL_DEPTH, torch_api.EVAL_FRAMES, "compile_wrapper")
     if frame is None:
         return None
     local = frame.f_locals

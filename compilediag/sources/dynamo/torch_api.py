@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..hooks.threads import caller_frames
-from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
+from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, find_frame, hook_points, is_frame_of
 
 CONVERT = "torch._dynamo.convert_frame"
 EVAL_FRAME = "torch._C._dynamo.eval_frame"
@@ -184,20 +184,16 @@ def compiling_code() -> tuple[types.CodeType, Any] | None:
 
     The start of a compile is announced without the function's name; a few frames up it is a local variable.
     """
-    for frame in caller_frames(12):
-        if compiles_frame(frame):
-            local = frame.f_locals
-            code = local.get("code")
-            return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
-    return None
+    frame = find_frame(12, CONVERT, "_compile")
+    local = {} if frame is None else frame.f_locals
+    code = local.get("code")
+    return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
 
 
 def compiling_graph() -> Any:
     """The graph that Dynamo hands to the backend in this thread, from the frame that does so; None if not found."""
-    for frame in caller_frames(12):
-        if is_frame_of(frame, OUTPUT_GRAPH, "call_user_compiler"):
-            return getattr(frame.f_locals.get("gm"), "graph", None)
-    return None
+    frame = find_frame(12, OUTPUT_GRAPH, "call_user_compiler")
+    return None if frame is None else getattr(frame.f_locals.get("gm"), "graph", None)
 
 
 def is_call(node: Any) -> bool:
@@ -291,10 +287,8 @@ def looked_up_entries(code: types.CodeType) -> list[Any]:
 
 def converted_frame(depth: int = 8) -> Any:
     """The frame whose conversion has just begun in this thread; None if it is not found."""
-    for frame in caller_frames(depth):
-        if is_frame_of(frame, CONVERT, "__call__"):
-            return frame.f_locals.get("frame")
-    return None
+    frame = find_frame(depth, CONVERT, "__call__")
+    return None if frame is None else frame.f_locals.get("frame")
 
 
 def converted_code(depth: int = 8) -> types.CodeType | None:
@@ -372,7 +366,7 @@ class AheadEntry:
 
 def is_refusing(depth: int = 8) -> bool:
     """True in the callback of the stance `fail_on_recompile`."""
-    return any(is_frame_of(frame, EVAL_FRAMES, "fail_callback") for frame in caller_frames(depth))
+    return find_frame(depth, EVAL_FRAMES, "fail_callback") is not None
 
 
 def is_about_to_compile() -> bool:

@@ -348,7 +348,9 @@ class FrameReader:
             if isinstance(op, ast.Is | ast.IsNot):
                 holds = (value is other) is isinstance(op, ast.Is)
             elif isinstance(op, ast.Eq | ast.NotEq):
-                holds = _are_equal(value, other) is isinstance(op, ast.Eq)
+                # A NaN does not equal itself.
+                is_same = value is other and not isinstance(value, float | complex)
+                holds = (is_same or bool(_as_plain(value) == _as_plain(other))) is isinstance(op, ast.Eq)
             elif type(op) in _ORDER:
                 holds = _ORDER[type(op)](_as_number(value), _as_number(other))
             else:
@@ -453,12 +455,6 @@ def _is_plain(value: Any, depth: int = 4) -> bool:
     if type(value) in (tuple, list, set, frozenset) and depth:
         return all(_is_plain(item, depth - 1) for item in value)
     return False
-
-
-def _are_equal(value: Any, other: Any) -> bool:
-    if value is other and not isinstance(value, float | complex):
-        return True
-    return bool(_as_plain(value) == _as_plain(other))
 
 
 def _bound_exponent(exponent: Any) -> Any:

@@ -172,3 +172,13 @@ def call_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], /, **positions
 def is_frame_of(frame: FrameType, module: str, *functions: str) -> bool:
     """True if `frame` runs one of these functions of a module."""
     return frame.f_code.co_name in functions and frame.f_globals.get("__name__") == module
+
+
+def find_frame(depth: int, module: str, *functions: str) -> FrameType | None:
+    """The innermost frame that runs one of these functions of a module, of the `depth` above the function that asks."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and depth > 0:
+        if is_frame_of(frame, module, *functions):
+            return frame
+        frame, depth = frame.f_back, depth - 1
+    return None
