@@ -9,7 +9,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,17 +71,14 @@ class Diff:
         """
         import pandas as pd
 
-        rows = [asdict(change) for change in self.changes]
-        columns = {f.name: [row[f.name] for row in rows] for f in fields(Change)}
-        return pd.DataFrame(
-            {
-                name: pd.Series(
-                    [list(v) for v in values] if name in LISTS else values,
-                    dtype=object if name in LISTS else DTYPES.get(name, "string"),
-                )
-                for name, values in columns.items()
-            }
-        )
+        columns = {}
+        for field in dataclasses.fields(Change):
+            cells = [getattr(change, field.name) for change in self.changes]
+            if field.name in LISTS:
+                columns[field.name] = pd.Series([list(cell) for cell in cells], dtype=object)
+            else:
+                columns[field.name] = pd.Series(cells, dtype=DTYPES.get(field.name, "string"))
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         worse = sum(change.worse is True for change in self.changes)

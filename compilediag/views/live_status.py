@@ -184,14 +184,13 @@ def _join_processes(groups: Mapping[int | None, list[Row]], pids: set[int]) -> t
 
 
 def _describe_state(state: Mapping[str, Any], before: Mapping[tuple[Any, ...], float | None]) -> CompileInFlight:
-    names = ("function", "file", "line", "trigger")
-    function, path, line, _ = (state.get(name) for name in names)
+    kind = tuple(map(state.get, ("function", "file", "line", "trigger")))
     phases = state.get("phases") or []
     return CompileInFlight(
-        function=format_function(function, path, line),
+        function=format_function(*kind[:3]),
         phase=format_phase(phases[-1]) if phases else None,
         started_ns=state["started_ns"],
-        before_s=before.get(tuple(state.get(name) for name in names)),
+        before_s=before.get(kind),
     )
 
 
