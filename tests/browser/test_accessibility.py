@@ -14,9 +14,10 @@ import compilediag as cd
 from tests.browser.conftest import expect_value, open_tab
 from tests.unit.log_builder import string
 
-RUN = """async (scope) => {
+RUN = """async (scope, rules) => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"];
-  const { violations } = await axe.run(scope, { resultTypes: ["violations"], runOnly: { type: "tag", values: tags } });
+  const runOnly = rules.length ? { type: "rule", values: rules } : { type: "tag", values: tags };
+  const { violations } = await axe.run(scope, { resultTypes: ["violations"], runOnly });
   return violations.flatMap(({ id, impact, nodes }) => nodes.map((node) => [id, impact, node.html.slice(0, 200)]));
 }"""
 #: Parts whose content is wider than they are.
@@ -33,21 +34,21 @@ SETTLED = """async () => {
 ALLOWED = ("focus-order-semantics", 'class="cdiag-row')
 
 
-def find_violations(page, scope="document"):
-    """What axe finds in a page, or in the part of it that is the product's own."""
+def find_violations(page, scope="document", rules=()):
+    """What axe finds in a page, or in the part of it that is the product's own, by these rules or by all."""
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    found = page.evaluate(f"() => ({RUN})({scope})")
+    found = page.evaluate(f"(rules) => ({RUN})({scope}, rules)", list(rules))
     return [node for node in found if not (node[0] == ALLOWED[0] and ALLOWED[1] in node[2])]
 
 
-def check_both_themes(page, scope="document"):
+def check_both_themes(page, scope="document", rules=()):
     """No violation, light and dark."""
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_selector(f".cdiag[data-theme={scheme}] >> visible=true")
         page.evaluate(SETTLED)  # on the way from one theme to the other nothing has enough contrast
-        assert find_violations(page, scope) == [], scheme
+        assert find_violations(page, scope, rules) == [], scheme
 
 
 @pytest.fixture

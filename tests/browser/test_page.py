@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from compilediag.events import Collective, Compile, ExportProblem, StackFrame, SymbolicShape
 from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, host_widget, open_tab, read_totals
+from tests.browser.many_events import MS
 from tests.browser.test_accessibility import SPILLS
 from tests.inside import split_patch
 
@@ -449,3 +450,18 @@ def test_a_closed_view_stops_its_timers(recorded, new_page):
     expect_value(page, "window.timers.size", lambda count: count > 0)
     page.evaluate("() => { window.host.close(); }")
     expect_value(page, "window.timers.size", 0)
+
+
+@pytest.mark.long("a page of 10,000 rows")
+def test_ten_thousand_rows_scroll(recorded, open_widget):
+    recorded.add(
+        *(
+            Compile(time_ns=recorded.clock + n * MS, compile_id=f"0/{n}", function="f", outcome="ok", duration_s=0.001)
+            for n in range(10_000)
+        )
+    )
+    page = open_widget(recorded.snapshot())
+    open_tab(page, "compiles")
+    page.evaluate("() => { const s = document.querySelector('.cdiag-scroller'); s.scrollTop = s.scrollHeight; }")
+    page.wait_for_selector('.cdiag-row:has-text("f 0/0")')
+    expect_value(page, page.locator(".cdiag-row").count, lambda count: count < 60)

@@ -182,7 +182,8 @@ def test_copy_puts_the_change_on_the_clipboard_and_says_so(open_plan, has_clipbo
     expect(button).to_have_text("Copied")
     expect(button).to_be_focused()
     expect_pasted(page, make_plan()["patch"])
-    expect(button).to_have_text("Copy")
+    if has_clipboard:  # Else it takes as long again.
+        expect(button).to_have_text("Copy")
     lines = open_step(page, 2).locator(".cdiag-box-title .cdiag-copy")
     lines.click()
     expect(lines).to_have_text("Copied")
@@ -458,13 +459,13 @@ def test_it_fits_any_width_and_every_text_can_be_read(recorded, open_plan):
     parts = {"costs": [make_cost()], "tried": make_outcome(holds=False), "notes": ["Compiled in two threads."]}
     page = open_plan(make_plan(long, make_second_step(), unresolved=causes, **parts), examples=examples, width=400)
     open_all(page)
-    check_both_themes(page, "document.querySelector('.cdiag')")
     for width in (400, 600, 1300):
         page.set_viewport_size({"width": width, "height": 1000})
         expect_value(page, FITS, [])
         if width >= 600:  # the tables below need that
             expect_value(page, SPILLS, [])
         expect_value(page, "document.documentElement.scrollWidth <= innerWidth", True)
+    check_both_themes(page, "document.querySelector('.cdiag')")
 
 
 def test_a_report_shows_the_plan_and_how_to_try_it_without_any_request(recorded, open_report, tmp_path):

@@ -14,11 +14,6 @@ from tests import inside
 from tests.live import programs
 
 
-@pytest.fixture(autouse=True)
-def reset():
-    torch._dynamo.reset()
-
-
 def make_scale(**options):
     return programs.compiled(programs.renamed(lambda x, n: x * n, "scale"), **{"dynamic": False, **options})
 

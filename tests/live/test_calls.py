@@ -441,39 +441,6 @@ def test_calls_are_reported_only_on_request():
     assert "calls" not in session.summary() and session.meta["asked_for"] == []
 
 
-SCRIPT = """
-import torch
-
-def f(x, name):
-    return x + len(name)
-
-torch._dynamo.config.recompile_limit = 2
-function = torch.compile(f, backend="eager")
-for n in range(12):
-    function(torch.ones(2), "n" * n)
-"""
-
-
-@pytest.mark.long("two commands that run a script")
-def test_the_command_line_asks_for_it(program_server, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
-    saved = tmp_path / "run.cdiag"
-    done = program_server.run("-m", "compilediag", "run", "--calls", "--save", saved, script)
-    assert done.returncode == 0, done.stderr
-    session = cd.load(saved)
-    assert session.meta["asked_for"] == ["calls", "guard_checks"]
-    checked = program_server.run("-m", "compilediag", "check", "--no-silent-eager", script)
-    assert checked.returncode == 1
-    assert "train.py:4): it hit recompile_limit" in checked.stdout
-    if sys.version_info < (3, 12):
-        assert "Not collected: calls of compiled functions" in done.stderr and "ran eagerly" not in checked.stdout
-    else:
-        assert calls(session, "eager") == {("f", "0/2"): 10}
-        assert "hit recompile_limit (2): 10 calls ran eagerly since" in done.stderr
-        assert "it hit recompile_limit: 10 calls ran eagerly since" in checked.stdout
-
-
 class Scaled(torch.nn.Module):
     """A module with many guards: each layer has numbers of its own."""
 

@@ -45,36 +45,8 @@ def looped(x):
     return total
 
 
-def repeated(x, k):
-    return sum(x for _ in range(k))
-
-
-def either(x, flag):
-    return x + 1 if flag else x - 1
-
-
-def maybe(x, k):
-    return x + 1 if k is None else x * k
-
-
-def sides(x):
-    return x * 2 if x.size(0) < 10 else x * 3
-
-
-def added(x, y):
-    return x + y
-
-
 def applied(x, g):
     return g(x)
-
-
-def lengths(x, parts):
-    return x + len(parts)
-
-
-def membership(d):
-    return d["a"] + ("b" in d)
 
 
 class Holder:
@@ -117,18 +89,14 @@ def an_attribute_that_comes(compiled):
     f(X, holder)
 
 
-def with_and_without_gradients(compiled):
-    f = compiled(double)
-    f(X)
-    with torch.no_grad():
+def then_within(context):
+    def program(compiled):
+        f = compiled(double)
         f(X)
+        with context():
+            f(X)
 
-
-def under_autocast(compiled):
-    f = compiled(double)
-    f(X)
-    with torch.autocast("cpu"):
-        f(X)
+    return program
 
 
 def deterministic_later(compiled):
@@ -139,13 +107,6 @@ def deterministic_later(compiled):
         f(X)
     finally:
         torch.use_deterministic_algorithms(False)
-
-
-def under_a_default_device(compiled):
-    f = compiled(double)
-    f(X)
-    with torch.device("cpu"):
-        f(X)
 
 
 def a_backend_each_time(compiled):
@@ -159,7 +120,7 @@ PROGRAMS = [
     (calls(double, *[(torch.ones(n),) for n in (4, 6, 7)], dynamic=False), "size_changes"),
     (calls(double, (torch.ones(4),), (torch.ones(1),)), "size_zero_one"),
     (calls(looped, *[(torch.ones(n),) for n in (4, 6, 7)]), "specialized"),
-    (calls(sides, *[(torch.ones(n),) for n in (4, 5, 15)]), "branch"),
+    (calls(lambda x: x * 2 if x.size(0) < 10 else x * 3, *[(torch.ones(n),) for n in (4, 5, 15)]), "branch"),
     (calls(double, (torch.ones(4, 6),), (torch.ones(6, 4).t(),)), "stride_changes"),
     (calls(double, (torch.ones(4, 6),), (X,)), "rank_changes"),
     (calls(double, (X,), (X.double(),)), "dtype_changes"),
@@ -169,21 +130,21 @@ PROGRAMS = [
     (calls(times, (X, 3), (X, 9), (X, 5)), "int_changes"),
     (calls(times, (X, 3), (X, 9), (X, 5), dynamic=False), "int_changes"),
     (calls(times, (X, 0.5), (X, 0.25), (X, 0.1), dynamic=False), "float_changes"),
-    (calls(repeated, (X, 3), (X, 5), (X, 4)), "specialized"),
-    (calls(either, (X, True), (X, False), (X, True)), "flag"),
-    (calls(maybe, (X, 3), (X, None)), "optional_argument"),
+    (calls(lambda x, k: sum(x for _ in range(k)), (X, 3), (X, 5), (X, 4)), "specialized"),
+    (calls(lambda x, flag: x + 1 if flag else x - 1, (X, True), (X, False), (X, True)), "flag"),
+    (calls(lambda x, k: x + 1 if k is None else x * k, (X, 3), (X, None)), "optional_argument"),
     (calls(lambda x, k: x * len(k), (X, "a"), (X, "bb")), "string_changes"),
-    (calls(added, (X, torch.ones(4)), (X, X)), "alias_changes"),
-    (calls(lengths, *[(X, [X] * n) for n in (2, 3, 4)]), "growing_container"),
-    (calls(membership, ({"a": X},), ({"a": X, "b": X},)), "dict_keys_change"),
+    (calls(lambda x, y: x + y, (X, torch.ones(4)), (X, X)), "alias_changes"),
+    (calls(lambda x, parts: x + len(parts), *[(X, [X] * n) for n in (2, 3, 4)]), "growing_container"),
+    (calls(lambda d: d["a"] + ("b" in d), ({"a": X},), ({"a": X, "b": X},)), "dict_keys_change"),
     (calls(applied, (X, torch.sin), (X, torch.cos)), "identity_changes"),
     (calls(valued, (X, Colour.RED), (X, Colour.GREEN)), "identity_changes"),
     (train_and_eval, "train_eval"),
     (an_attribute_that_comes, "hasattr_changes"),
-    (with_and_without_gradients, "grad_mode"),
-    (under_autocast, "autocast"),
+    (then_within(torch.no_grad), "grad_mode"),
+    (then_within(lambda: torch.autocast("cpu")), "autocast"),
     (deterministic_later, "deterministic"),
-    (under_a_default_device, "mode_stack"),
+    (then_within(lambda: torch.device("cpu")), "mode_stack"),
     (a_backend_each_time, "backend_changes"),
 ]
 

@@ -116,7 +116,7 @@ def test_a_watch_that_is_on_stays_on_and_the_cell_counts_its_own(shell, capsys):
     with compilediag.watch() as session:
         run(shell, TWO_RECOMPILES)
         capsys.readouterr()
-        assert run(shell, "%%compilewatch --fail-on-recompile --quiet\ndouble(torch.ones(2))").success
+        assert run(shell, "%%compilewatch --fail-on-recompile --quiet\nx = double(torch.ones(2))").success
         assert capsys.readouterr() == ("", "")
         run(shell, "%%compilewatch\ndouble(torch.ones(5))")
         assert re.search("compilediag: 1 compile took .*; 1 recompile cost ", capsys.readouterr().out)

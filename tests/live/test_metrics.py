@@ -34,7 +34,6 @@ def compiled(name="served"):
 @pytest.fixture
 def collector():
     """The collector of a new watch."""
-    torch._dynamo.reset()
     collector = Collector()
     yield collector
     collector.close()

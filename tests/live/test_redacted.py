@@ -28,9 +28,9 @@ LOGS_HAVE_VERSION = "pytorch_version" in {field.name for field in dataclasses.fi
 
 
 @pytest.fixture(scope="module")
-def record(program_server, tmp_path_factory):
+def record(tmp_path_factory):
     """Runs the program with a detail, once: (session, folder of its logs, redacted report of `compilediag run`)."""
-    return functools.cache(lambda detail: run_program(program_server, tmp_path_factory.mktemp("recorded"), detail))
+    return functools.cache(lambda detail: run_program(tmp_path_factory.mktemp("recorded"), detail))
 
 
 @pytest.fixture(

@@ -12,10 +12,8 @@ START = torch.compiler.set_stance
 
 @pytest.fixture(autouse=True)
 def default_stance():
-    torch._dynamo.reset()
     yield
     START("default")
-    torch._dynamo.reset()
 
 
 def scale(x, factor=2):

@@ -354,12 +354,10 @@ CASES = (
 
 @pytest.fixture
 def clean(monkeypatch):
-    """Stance and compiled code are those of a fresh process, before and after."""
+    """No stance and no module of a program is left."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    torch._dynamo.reset()
     yield
     torch.compiler.set_stance("default")
-    torch._dynamo.reset()
     sys.modules.pop("settings_program", None)
 
 

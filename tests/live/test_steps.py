@@ -12,8 +12,7 @@ from tests.live import programs
 
 
 @pytest.fixture(autouse=True)
-def reset():
-    torch._dynamo.reset()
+def no_user_context():
     yield
     torch._dynamo.reset_recompile_user_contexts()
 
