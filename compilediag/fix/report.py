@@ -87,7 +87,20 @@ def make_headline(result: FixResult) -> str:
     after = result.proof.after if result.proof else result.after
     first = result.proof.before if result.proof else before
     proven = "proven" if result.proof else "tried"
-    return f"{lines} changed: {_describe_change(first, after)} ({proven}: {runs})."
+    one, other = first.run, after.run
+    is_compiled_instead = other.recompiles < one.recompiles and other.compiles >= one.compiles
+    seconds = [format_seconds(run.guards_us / 1e6) for run in (one, other)]
+    facts = (
+        (one.recompiles or other.recompiles or not first.has_guards, "recompiles", one.recompiles, other.recompiles),
+        (is_compiled_instead, "compiles", one.compiles, other.compiles),
+        (one.graph_breaks or other.graph_breaks, "graph breaks", one.graph_breaks, other.graph_breaks),
+        (first.is_unrolled, "calls in the largest graph", f"{one.largest:,}", f"{other.largest:,}"),
+        (one.uncached, "graphs that no cache keeps", one.uncached, other.uncached),
+        (first.has_guards, "a check of all guards", *seconds),
+        (one.limits, "limits reached", one.limits, other.limits),
+    )
+    change = ", ".join(f"{name} {old} -> {new}" for is_shown, name, old, new in facts if is_shown)
+    return f"{lines} changed: {change} ({proven}: {runs})."
 
 
 def _describe_counts(state: State) -> str:
@@ -97,22 +110,6 @@ def _describe_counts(state: State) -> str:
     counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
     counts += [f"{format_seconds(state.run.guards_us / 1e6)} for a check of all guards"] if state.has_guards else []
     return " and ".join(counts) or (format_amount(state.run.limits, "limit") if state.run.limits else "0 recompiles")
-
-
-def _describe_change(before: State, after: State) -> str:
-    one, other = before.run, after.run
-    is_compiled_instead = other.recompiles < one.recompiles and other.compiles >= one.compiles
-    seconds = [format_seconds(run.guards_us / 1e6) for run in (one, other)]
-    facts = (
-        (one.recompiles or other.recompiles or not before.has_guards, "recompiles", one.recompiles, other.recompiles),
-        (is_compiled_instead, "compiles", one.compiles, other.compiles),
-        (one.graph_breaks or other.graph_breaks, "graph breaks", one.graph_breaks, other.graph_breaks),
-        (before.is_unrolled, "calls in the largest graph", f"{one.largest:,}", f"{other.largest:,}"),
-        (one.uncached, "graphs that no cache keeps", one.uncached, other.uncached),
-        (before.has_guards, "a check of all guards", *seconds),
-        (one.limits, "limits reached", one.limits, other.limits),
-    )
-    return ", ".join(f"{name} {first} -> {last}" for is_shown, name, first, last in facts if is_shown)
 
 
 def make_patch(result: FixResult, folder: str | None = None) -> str:

@@ -50,7 +50,8 @@ class SourceReader:
             path = os.path.realpath(file)
             if not self._is_of_program(file, path):
                 raise UnreadableSource(f"{file} is not read: it is no Python file in the folder of the program")
-            with open(path, "rb", opener=_open_no_link) as stream:
+            no_link = getattr(os, "O_NOFOLLOW", 0)
+            with open(path, "rb", opener=lambda name, flags: open_without_waiting(name, flags | no_link)) as stream:
                 status = os.fstat(stream.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise ValueError("it is not a regular file")
@@ -89,10 +90,6 @@ class SourceReader:
 def split_lines(text: str) -> list[str]:
     """The lines of a source file with their ends, as Python counts them: a form feed does not end a line."""
     return io.StringIO(text, newline="").readlines()
-
-
-def _open_no_link(file: str, flags: int) -> int:
-    return open_without_waiting(file, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def open_without_waiting(file: str, flags: int) -> int:
