@@ -209,8 +209,8 @@ class _Words(dict[str, str]):
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
-        is_known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
-        return next(is_known, templates[-1]).format_map(self).strip()
+        known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
+        return next(known, templates[-1]).format_map(self).strip()
 
 
 def get_name(cause: Cause, fallback: str) -> str:

@@ -403,14 +403,17 @@ def _edit_marks(cause: Cause, mark: str) -> CodeChange | None:
     return CodeChange(edits=tuple(edit for found in edits for edit in found)) if sites and all(edits) else None
 
 
-def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> str:
-    """The marks of the size and of those that changed with it, as code."""
-    is_whole = cause.user.is_whole or cause.call_site is None
-    if fix and (is_resumed(cause.recompiles[0].function) or not is_whole or not marks):
-        # A value from before a graph break may have no name where the user could mark it, but torch can name it.
-        origin = " It comes from before a graph break." if is_resumed(cause.recompiles[0].function) else ""
-        return f"Make it dynamic: {fix_code(fix)}.{origin}"
-    return f"Mark it dynamic before the call: {'; '.join(marks) or f'{MARK}(tensor, dim)'}."
+def _mark_sizes(cause: Cause, fix: Settings | None) -> tuple[str, tuple[CodeChange, ...]]:
+    """What makes the size and those that changed with it dynamic, in words and as changes."""
+    marks, is_whole = _list_marks(cause, MARK), cause.user.is_whole or cause.call_site is None
+    # A value from before a graph break may have no name where the user could mark it, but torch can name it.
+    is_after_break = is_resumed(cause.recompiles[0].function)
+    if fix and (is_after_break or not is_whole or not marks):
+        origin = " It comes from before a graph break." if is_after_break else ""
+        action = f"Make it dynamic: {fix_code(fix)}.{origin}"
+    else:
+        action = f"Mark it dynamic before the call: {'; '.join(marks) or f'{MARK}(tensor, dim)'}."
+    return action, _order_changes(cause, _edit_marks(cause, MARK), fix)
 
 
 def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[str, ...]:
@@ -464,13 +467,13 @@ def _advise_size(rule: Rule, cause: Cause) -> Advice:
     mark = _get_mark(cause)
     if mark:
         return apply_rule(rule, cause, _OTHER_RANGE if mark in _BOUNDS else _OTHER_MARK)
-    fix, marks = make_dynamic_fix(cause), _list_marks(cause, MARK)
+    action, changes = _mark_sizes(cause, make_dynamic_fix(cause))
     zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
     return Advice(
         rule,
-        _write_marks(cause, fix, marks),
+        action,
         zero_one + _explain_kept(cause),
-        _order_changes(cause, _edit_marks(cause, MARK), fix),
+        changes,
         get_usual_ceiling(cause) if is_usual(cause) else "high",
     )
 
@@ -524,13 +527,11 @@ def _add_larger_sizes(advice: Advice, cause: Cause) -> Advice:
     fix = make_dynamic_fix(cause)
     if len({*cause.values} - ZERO_ONE) < 2 or is_specialized(cause) or is_branch(cause) or fix is None:
         return advice
-    mark = _write_marks(cause, fix, _list_marks(cause, MARK))
-    changes = _order_changes(cause, _edit_marks(cause, MARK), fix)
+    action, changes = _mark_sizes(cause, fix)
     if _is_made(cause):
-        return replace(advice, action=mark, changes=changes)
-    return replace(
-        advice, action=f"{mark} For the rest, {begin_lower(advice.action)}", changes=(*changes, *advice.changes)
-    )
+        return replace(advice, action=action, changes=changes)
+    rest = f"For the rest, {begin_lower(advice.action)}"
+    return replace(advice, action=f"{action} {rest}", changes=(*changes, *advice.changes))
 
 
 def _is_made(cause: Cause) -> bool:
