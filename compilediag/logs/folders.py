@@ -40,11 +40,6 @@ SHARED_META = ("torch_version", "python_version", "platform", "device", "my_code
 Signature = tuple[tuple[int, int, int] | None, ...]
 
 
-def has_sessions(folder: Path) -> bool:
-    """Return True for a folder with session files or partitions in it."""
-    return folder.is_dir() and (bool(find_sessions(folder)) or has_partitions(folder))
-
-
 def has_partitions(folder: Path) -> bool:
     """Return True for a folder with at least one complete partition."""
     return next((folder / MARKS).glob("[0-9]*.json"), None) is not None and (folder / "events").is_dir()

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..events import RankMember
+from ..formatting import format_amount
 from ..storage.data import find_last_id
 from ..storage.merging import add_part
 from ..storage.session_files import SESSION_FILE, remove, temporary_file
@@ -35,7 +36,7 @@ from .log_session import (
     read_log,
     write_part,
 )
-from .rank_grouping import GROUPED_FROM, GroupedLogs, describe_members, group_logs
+from .rank_grouping import GROUPED_FROM, GroupedLogs, group_logs
 from .workers import collect_rarely, start_workers
 
 #: Most processes that are started by default: one process adds all parts.
@@ -191,7 +192,11 @@ class IngestJob:
 
     def describe(self, tally: ReadTally) -> str:
         """Return what was read, as one sentence."""
-        return describe_tally(len(self.logs), self._copies, tally) + describe_members(self._members)
+        described = describe_tally(len(self.logs), self._copies, tally)
+        if self._members:
+            groups = format_amount(len({row.like for row in self._members}), "group")
+            described += f"; {len(self._members)} ranks in {groups} that compiled the same"
+        return described
 
 
 def _make_progress(done: int, events: int, tally: ReadTally) -> dict[str, Any]:

@@ -130,10 +130,10 @@ def identify_input(path: PathLike) -> FoundInput:
 
 
 def _identify_folder(folder: Path) -> FoundInput:
-    from .folders import has_sessions
+    from .folders import find_sessions, has_partitions
     from .log_files import walk_logs
 
-    if has_sessions(folder):
+    if find_sessions(folder) or has_partitions(folder):
         instead = f"`compilediag plan {_quote(folder)}` shows what to change"
         return FoundInput(folder, InputKind.SESSION, "is a folder with sessions", instead)
     logs = sorted(walk_logs(folder))

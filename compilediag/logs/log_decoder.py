@@ -94,9 +94,8 @@ class LogDecoder:
                 self.tally.damaged[found.damage] += 1
             self._stamp = found.stamp
             process = self._find_process(found)
-            if process is None:
-                process, left = self._add_process(found)
-                yield from left
+            if len(self._processes) > MAX_PROCESSES:  # The oldest makes room for it.
+                yield self._finish(self._processes.pop(next(iter(self._processes))))
             items = self._decode(process, found)
             if items:
                 yield items, process.pid, self._rank if process.rank is None else process.rank
@@ -118,8 +117,8 @@ class LogDecoder:
             self.tally.unread[f"not understood ({type(error).__name__})"] += 1
             return []
 
-    def _find_process(self, record: Record) -> LogProcess | None:
-        """Return the process that wrote a record; None if it is not known."""
+    def _find_process(self, record: Record) -> LogProcess:
+        """Return the process that wrote a record."""
         number, rank = record.process, read_rank(record)
         found = self._processes.get((number, rank))
         if found is None and rank is None:
@@ -127,26 +126,14 @@ class LogDecoder:
         elif found is None and (found := self._processes.pop((number, None), None)) is not None:
             # A process has no rank until torch.distributed begins.
             self._processes[number, rank] = found
-        if found is not None and rank is not None:
-            self._note_rank(found, number, rank)
-        return found
-
-    def _add_process(self, record: Record) -> tuple[LogProcess, list[OwnedItems]]:
-        """Return a new process, and the last items of one that is dropped to make room for it."""
-        number, rank = record.process, read_rank(record)
-        left = []
-        if len(self._processes) >= MAX_PROCESSES:
-            left = [self._finish(self._processes.pop(next(iter(self._processes))))]
-        pid = number if number <= MAX_PID else None
-        added = self._processes[number, rank] = LogProcess(pid, self._make_key)
+        if found is None:
+            pid = number if number <= MAX_PID else None
+            found = self._processes[number, rank] = LogProcess(pid, self._make_key)
         if rank is not None:
-            self._note_rank(added, number, rank)
-        return added, left
-
-    def _note_rank(self, process: LogProcess, number: int, rank: int) -> None:
-        process.rank = rank
-        if len(self._ranks) < MAX_PROCESSES:
-            self._ranks.setdefault(number, set()).add(rank)
+            found.rank = rank
+            if len(self._ranks) < MAX_PROCESSES:
+                self._ranks.setdefault(number, set()).add(rank)
+        return found
 
     def _finish(self, process: LogProcess) -> OwnedItems:
         rank = self._rank if process.rank is None else process.rank

@@ -22,7 +22,6 @@ from ..decode.records.record_kinds import CONTEXT, KNOWN
 from ..decode.records.trace_log import read_records
 from ..errors import CompilediagError
 from ..events import CacheLookup, Collective, Compile, Event, GraphBreak, GuardFailure, RankMember, Recompile, RowList
-from ..formatting import format_amount
 from .log_decoder import LogDecoder
 from .log_files import LogFile, ProgressBar, open_log
 from .workers import start_workers
@@ -106,14 +105,6 @@ def _make_member(rank: int, like: int, own: Sequence[FoundLog]) -> RankMember:
         step_s=step_s,
         logs=[str(log.path) for log, _ in own],
     )
-
-
-def describe_members(members: Sequence[RankMember]) -> str:
-    """Return what the groups are, to be added to what was read; "" if ranks were not grouped."""
-    if not members:
-        return ""
-    groups = {row.like for row in members}
-    return f"; {len(members)} ranks in {format_amount(len(groups), 'group')} that compiled the same"
 
 
 # Scanning

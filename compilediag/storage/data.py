@@ -113,9 +113,6 @@ class TableProperties(abc.ABC):
     sources = TableProperty("One row per source: its last state.")
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 E = TypeVar("E", bound=Event)
 Value = TypeVar("Value")
 #: Strings and numbers of rows that are kept: names of functions, files and phases are the same in most of them.
@@ -268,7 +265,16 @@ class SessionData(TableProperties):
         self.flush(statuses=name == SourceStatus.table)
         with self.lock, self.store.snapshot():
             frame = self._frame(name)
-            return add_lost_seconds(frame, self._frame("compiles")) if name == Recompile.table else frame.copy()
+            if name != Recompile.table:
+                return frame.copy()
+            # Lost are the seconds of all compiles of its key, backward included; NA before one ended. A recompile
+            # without a step has that of its compile.
+            by_key, keys = self._frame("compiles").groupby("compile_key"), frame["compile_key"]
+            found, steps = keys.map(by_key["duration_s"].sum(min_count=1)), keys.map(by_key["step"].first())
+            return frame.assign(
+                lost_s=frame["lost_s"].fillna(found).astype("float64"),
+                step=frame["step"].fillna(steps.astype("Int64")),
+            )
 
     def _frame(self, name: str) -> pd.DataFrame:
         last = find_last_id(self.store, name)
@@ -402,19 +408,6 @@ def _read_frame(
     # plain `count(*)` is one step of SQLite, which can't be ended.
     unless_damaged(lambda: store.connection.execute(f"SELECT count({order}) FROM {source}").fetchone(), None)
     return _make_frame(spec, read_columns(store, source, order, expressions))
-
-
-def add_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:
-    """`recompiles` with `lost_s`: the seconds of all compiles of its key, backward included; NA before one ended. One
-    without a step has that of its compile.
-    """
-    by_key = compiles.groupby("compile_key")
-    keys = recompiles["compile_key"]
-    found, steps = keys.map(by_key["duration_s"].sum(min_count=1)), keys.map(by_key["step"].first())
-    return recompiles.assign(
-        lost_s=recompiles["lost_s"].fillna(found).astype("float64"),
-        step=recompiles["step"].fillna(steps.astype("Int64")),
-    )
 
 
 def _join(table: str) -> str:

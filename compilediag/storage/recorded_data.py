@@ -156,13 +156,11 @@ class RecordedData(SessionData):
     def _connect_again(self) -> None:
         try:
             self.store.reopen()
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:
             pass_on(error)
             self._change_store(_reopen_or_empty(self.store, self._application_id))
-        except Exception as error:  # An error of ours, which is counted.
-            pass_on(error)
-            self._change_store(_reopen_or_empty(self.store, self._application_id))
-            raise
+            if not isinstance(error, (sqlite3.Error, OSError)):  # An error of ours, which is counted.
+                raise
 
     # A lost file
 

@@ -27,7 +27,7 @@ from ..bounded_text import cache_short
 from ..call_stacks import CallStacks, is_torch_file, parse_logged_frames
 from ..guards.failed_guards import FailedEntry, FailingGuard, make_recompile_events, parse_entry
 from ..guards.guard_forms import parse_class_name
-from ..guards.guard_text import ParsedGuard, TensorCheck, parse_guard
+from ..guards.guard_text import TensorCheck, parse_guard
 from ..guards.path import Path, format_source, scan_source
 from . import compilation_metrics as metrics
 from .cache_records import CACHE_EVENT, PROFILES, LoggedLookups
@@ -100,16 +100,6 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
                 if size is not None:
                     values.update({(f"{tensor.name}.size()[{dim}]", kind): str(size) for kind in _BY_SOURCE})
     return values
-
-
-def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
-    """Return the guard on the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
-    for code in guards:
-        tensor = TensorCheck.parse(code)
-        name = tensor.name if tensor else None
-        if name and source and Path.of(name).holds(Path.of(source)):
-            return parse_guard(code, "TENSOR_MATCH")
-    return None
 
 
 #: Name of the artifact with the reasons.
@@ -199,10 +189,15 @@ class PendingRecompiles:
         if guard.actual is None:
             value = values.get((guard.source, guard.kind))
             guard.actual = value if value != guard.expected else None
-        if guard.user_file is None and entry.compile_key is not None:
-            cause = match_tensor_guard(self._tensor_guards.get(entry.compile_key, ()), guard.source)
-            if cause is not None:
-                guard.user_file, guard.user_line, guard.user_code = cause.user_file, cause.user_line, cause.user_code
+        if guard.user_file is None and entry.compile_key is not None and guard.source:
+            value_of = Path.of(guard.source)  # `x.size()[0]`, `x.dtype` or `x`
+            for code in self._tensor_guards.get(entry.compile_key, ()):
+                tensor = TensorCheck.parse(code)
+                if tensor and tensor.name and Path.of(tensor.name).holds(value_of):
+                    cause = parse_guard(code, "TENSOR_MATCH")
+                    guard.user_file, guard.user_line = cause.user_file, cause.user_line
+                    guard.user_code = cause.user_code
+                    break
         guard.user_file = self._files.complete(guard.user_file)
 
 

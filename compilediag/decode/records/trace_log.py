@@ -326,23 +326,18 @@ class LogClock:
         self._offset = 0
         self._last = 0
         self._second = ("", 0)
-        for record in records:
-            absolute = read_absolute_ns(record)
-            if absolute is not None:
-                self._align(record.stamp, absolute)
-                return
-        if records and self.convert(records[0].stamp) > changed_ns + 86_400 * SECOND:
-            self._year -= 1
-        self._last, self._second = 0, ("", 0)
-
-    def _align(self, stamp: str, absolute: int) -> None:
-        self._year = _find_year(absolute)
-        difference = absolute - self.convert(stamp)
-        if abs(difference) > HALF_YEAR:  # Local time and UTC were in different years.
-            self._year += 1 if difference > 0 else -1
-            self._second = ("", 0)
+        known = ((record.stamp, ns) for record in records if (ns := read_absolute_ns(record)) is not None)
+        stamp, absolute = next(known, ("", None))
+        if absolute is not None:
+            self._year = _find_year(absolute)
             difference = absolute - self.convert(stamp)
-        self._offset = round(difference / QUARTER) * QUARTER
+            if abs(difference) > HALF_YEAR:  # Local time and UTC were in different years.
+                self._year += 1 if difference > 0 else -1
+                self._second = ("", 0)
+                difference = absolute - self.convert(stamp)
+            self._offset = round(difference / QUARTER) * QUARTER
+        elif records and self.convert(records[0].stamp) > changed_ns + 86_400 * SECOND:
+            self._year -= 1
         self._last, self._second = 0, ("", 0)
 
     def convert(self, stamp: str) -> int:
