@@ -19,10 +19,11 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
         blocks.append(CodeBlock(make_patch(result, folder).rstrip("\n"), "The patch:"))
         # What comes back without each change; known only if there are several.
         several = result.changes if len(result.changes) > 1 else ()
-        without = ((change, result.without[change]) for change in several if change in result.without)
-        reasons: list[list[Block]] = [
-            [f"without {change.title}: {state.objection or _describe_counts(state)}"] for change, state in without
-        ]
+        reasons: list[list[Block]] = []
+        for change in several:
+            if (state := result.without.get(change)) is not None:
+                counts = _describe_counts(state) if state.score.is_open else "0 recompiles"
+                reasons.append([f"without {change.title}: {state.objection or counts}"])
         blocks += ["Each line is needed:", Items(reasons)] if reasons else []
     blocks += [table] if (table := _describe_runs(result)) is not None else []
     if result.left:
@@ -109,7 +110,7 @@ def _describe_counts(state: State) -> str:
     counts += [f"{format_amount(state.run.largest, 'call')} in a graph"] if state.is_unrolled else []
     counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
     counts += [f"{format_seconds(state.run.guards_us / 1e6)} for a check of all guards"] if state.has_guards else []
-    return " and ".join(counts) or (format_amount(state.run.limits, "limit") if state.run.limits else "0 recompiles")
+    return " and ".join(counts) or format_amount(state.run.limits, "limit")
 
 
 def make_patch(result: FixResult, folder: str | None = None) -> str:
