@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.autotune import compute_margin, count_calls_to_pay, find_tuning_runs, make_runs_frame
+from compilediag.diagnosis.rules.autotune import find_tuning_runs, make_runs_frame
 from tests.unit.tables_builder import FORWARD, tables, tuning
 
 NO_ROOM = "out of resource: shared memory, Required: 294912, Hardware limit: 232448"
@@ -108,19 +108,6 @@ def test_the_frame_has_numbers_and_na():
     assert frame["spent_s"].tolist() == pytest.approx([0.8, float("nan")], nan_ok=True)
     assert frame["break_even"].dtype == "Int64" and frame["break_even"].isna().tolist() == [False, True]
     assert list(make_runs_frame(tables()).columns) == list(frame.columns)
-
-
-@pytest.mark.parametrize(
-    ("spent", "saved", "calls"),
-    [(1.0, 0.5, 2000), (1.0, 0.3, 3334), (0.0, 0.5, 0), (None, 0.5, None), (1.0, None, None), (1.0, 0.0, None)],
-)
-def test_break_even_is_the_first_call_that_has_paid(spent, saved, calls):
-    assert count_calls_to_pay(spent, saved) == calls
-
-
-def test_a_margin_is_a_part_of_the_winners_time():
-    assert compute_margin(0.15, 0.1) == pytest.approx(0.5)
-    assert compute_margin(None, 0.1) is compute_margin(0.1, None) is compute_margin(0.1, 0.0) is None
 
 
 def test_long_tuning_for_little_is_reported_by_op():

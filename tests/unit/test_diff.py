@@ -34,11 +34,6 @@ def compiled(duration_s=1.0, **more):
     return Compile(time_ns=SECOND, duration_s=duration_s, **{**FORWARD, "outcome": "ok", **more})
 
 
-def test_nothing_differs(compare):
-    events = [compiled(), recompile("n", "value", "1", "2")]
-    assert compare(events, events) == []
-
-
 def test_compiles_that_are_new_gone_more_or_slower(compare):
     other = {"function": "g", "line": 50}
     assert compare([], [compiled()]) == [("compile", "new", "0", "1", True)]
