@@ -60,6 +60,11 @@ def test_the_outer_cache_holds_the_seconds_of_the_inner_one():
     assert (got.count, got.seconds_lost) == (2, 3.0)
 
 
+def test_an_earlier_key_of_another_session_is_reported_with_when():
+    (got,) = diagnose_events(missed("k1", "torch_version: a -> b", nearest_session="2026-11-20 12:00, train.py"))
+    assert got.suggestion.endswith("The earlier key is from 2026-11-20 12:00, train.py.")
+
+
 def test_a_key_that_was_seen_before_has_lost_its_entry():
     (got,) = diagnose_events(missed("k0", compile_id="0/0"), lookup("saved", key="k0", taken_s=2.0))
     assert (got.rule, got.seconds_lost) == ("cache_entry_gone", 2.0)

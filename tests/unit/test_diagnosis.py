@@ -413,17 +413,8 @@ def test_torch_made_it_dynamic_and_it_is_bound_to_one_value_even_so():
     assert elsewhere.rule == "size_changes"
 
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "\x1b[31mred\x07",
-    "\ud800 lone",
-    "a\nb\tc",
-    "((((" * 500,
-    "9" * 5000,
-    "",
-    "é☃",
-    "'",
-]
+HOSTILE = ["<script>alert(1)</script>", "\x1b[31mred\x07", "\ud800 lone", "a\nb\tc", "((((" * 500, "9" * 5000]
+HOSTILE += ["", "é☃", "'"]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

@@ -12,6 +12,7 @@ from compilediag.decode.cache_keys import (
     describe_component,
     describe_differences,
     parse_components,
+    split_outside_brackets,
 )
 
 #: As torch 2.13 writes the fake tensor of an input.
@@ -87,6 +88,11 @@ def test_the_tuple_of_autograds_configuration_has_names():
 
 def test_bytes_that_say_nothing_are_left_out():
     assert key(autograd_config="\x80\x02}") == {}
+
+
+def test_a_text_is_split_at_its_outer_commas():
+    parts = ["a", "(b, c)", "[d, {e, f}]", "{g, h}", "'i, \\', j'", "k"]
+    assert split_outside_brackets(", ".join(parts)) == parts and split_outside_brackets("") == []
 
 
 def test_texts_are_cut_and_stay_different():
