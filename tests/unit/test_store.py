@@ -108,6 +108,15 @@ def test_a_batch_is_written_whole_or_not_at_all(store):
     assert store.connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
 
 
+def test_a_reader_sees_what_a_writer_has_written_and_can_not_write(store):
+    reader = Store.open(store.path)
+    store.append([Phase(time_ns=1)])
+    assert reader.connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
+    with pytest.raises(sqlite3.OperationalError):
+        reader.append([Phase(time_ns=1)])
+    reader.close()
+
+
 @pytest.mark.parametrize("writable", [False, True])
 def test_an_older_file_is_refused_in_one_line_that_says_what_to_do(store, writable):
     store.set_meta(schema_version=SCHEMA_VERSION - 1)
