@@ -39,11 +39,8 @@ def test_a_page_is_what_its_generator_writes(python, page):
     ("output", "holds"),
     [
         ("took 1.3 s, one line\nand another\n", True),
-        ("took 2 min 5 s,\none line and another\n", True),
         ("...\nand another\n", True),
-        ("took 1.3 s, one line\n...\n", True),
         ("took 1.3 s, one line\n", False),
-        ("and another\n", False),
         ("took 1.3 s, two lines\n...\n", False),
     ],
 )
