@@ -94,6 +94,11 @@ def test_what_nobody_counted_is_unknown_and_never_0():
     assert set(vars(sum_calls(tables(entry(1)))).values()) == {None}
 
 
+def test_an_entry_that_was_counted_and_not_called_has_0_calls():
+    found = frame(entry(1))
+    assert found["calls"].tolist() == [0] and found["once"].tolist() == [False]
+
+
 def test_a_session_without_compiles_is_an_empty_frame():
     found = break_even(tables())
     assert len(found) == 0 and isinstance(found["calls"].dtype, pd.Int64Dtype)
