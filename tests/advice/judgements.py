@@ -352,15 +352,3 @@ def judge_all_ways(program: Program) -> list[Judgement]:
 
 def _list_problems(judged: Iterable[Judgement]) -> list[str]:
     return [f"{one.rule}: {one.advice[:160]}: {problem}" for one in judged for problem in one.problems]
-
-
-__all__ = [
-    "JUDGES",
-    "Judgement",
-    "KnownCause",
-    "judge_advice",
-    "judge_all_ways",
-    "judge_causes",
-    "judge_plan",
-    "judge_specs",
-]

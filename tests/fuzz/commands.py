@@ -31,19 +31,8 @@ SPACES = str.maketrans("", "", "\t\xa0\u3000\u2009")
 #: Exit code -> how many commands ended with it.
 ENDINGS = collections.Counter()
 #: Views of a session whose texts are HTML, JSON, files, or texts as they were recorded.
-NOT_PRINTED = {
-    "findings",
-    "page",
-    "redacted_page",
-    "record",
-    "report",
-    "texts",
-    "csv",
-    "parquet",
-    "perfetto",
-    "sarif",
-    "save",
-}
+NOT_PRINTED = {"findings", "page", "redacted_page", "record", "report", "texts", "csv", "parquet", "perfetto"}
+NOT_PRINTED |= {"sarif", "save"}
 
 
 class TooLongError(BaseException):

@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 
+from compilediag.diagnosis import FEEDS
 from compilediag.events import (
     AutotuneChoice,
     CacheLookup,
@@ -177,3 +178,7 @@ def decision(source, dim, number, **more):
 
 def source(name, status, reason=None, reason_code=None, **more):
     return SourceStatus(time_ns=SECOND, name=name, status=status, reason=reason, reason_code=reason_code, **more)
+
+
+#: The states of all sources that feed a table, where each of them worked.
+ALL_ACTIVE = [source(name, "active") for name in sorted({name for names in FEEDS.values() for name in names})]

@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.autotune import compute_margin, count_calls_to_pay, find_tuning_runs
+from compilediag.diagnosis.rules.autotune import find_tuning_runs
 from tests.unit.tables_builder import FORWARD, tables, tuning
 
 NO_ROOM = "out of resource: shared memory, Required: 294912, Hardware limit: 232448"
@@ -107,19 +107,6 @@ def test_what_is_not_known_of_a_run_is_none():
     assert (known.margin_extern, known.spent_s) == pytest.approx((0.02, 0.8)) and known.break_even is not None
     assert unknown.margin_extern is unknown.spent_s is unknown.break_even is None
     assert find_tuning_runs(tables()) == []
-
-
-@pytest.mark.parametrize(
-    ("spent", "saved", "calls"),
-    [(1.0, 0.5, 2000), (1.0, 0.3, 3334), (0.0, 0.5, 0), (None, 0.5, None), (1.0, None, None), (1.0, 0.0, None)],
-)
-def test_break_even_is_the_first_call_that_has_paid(spent, saved, calls):
-    assert count_calls_to_pay(spent, saved) == calls
-
-
-def test_a_margin_is_a_part_of_the_winners_time():
-    assert compute_margin(0.15, 0.1) == pytest.approx(0.5)
-    assert compute_margin(None, 0.1) is compute_margin(0.1, None) is compute_margin(0.1, 0.0) is None
 
 
 def test_long_tuning_for_little_is_reported_by_op():

@@ -74,13 +74,6 @@ def test_each_entry_has_its_cost_and_its_calls():
     assert found["break_even"].iloc[0] == 200 and found["break_even"].isna().tolist() == [False, True]
 
 
-def test_ids_that_begin_again_are_other_entries():
-    again = compiled(time_ns=50 * SECOND, compile_id="0/1", compile_key="again")
-    late = called("compiled", 3, time_ns=51 * SECOND, compile_id="0/1", compile_key="again")
-    found = frame(entry(1), again, called("compiled", 7, 1), late)
-    assert found["calls"].tolist() == [7, 3]
-
-
 def test_two_threads_with_one_compile_id_have_their_own_calls():
     entries = [entry(1, time_ns=at, compile_key=key) for at, key in ((SECOND, "k.1"), (SECOND + 1, "k.2"))]
     calls = [called("compiled", count, 1, compile_key=key) for key, count in (("k.2", 5), ("k.1", 2))]
@@ -91,13 +84,6 @@ def test_an_entry_without_a_key_is_joined_with_nothing():
     alone = Compile(time_ns=1, function="f", duration_s=2.0, outcome="ok")
     found = break_even(RowList([alone, Calls(time_ns=2, function="f", ran="compiled", count=3), COUNTING]))
     assert found["paid_s"].tolist() == [2.0] and found["calls"].isna().all()
-
-
-def test_another_process_is_another_entry():
-    entries = [entry(1, pid=pid, compile_key=f"{pid}.1") for pid in (7, 8)]
-    calls = [called("compiled", count, 1, pid=pid, compile_key=f"{pid}.1") for pid, count in ((8, 5), (7, 2))]
-    found = frame(*entries, *calls)
-    assert found.set_index("pid")["calls"].to_dict() == {7: 2, 8: 5}
 
 
 def test_what_nobody_counted_is_unknown_and_never_0():

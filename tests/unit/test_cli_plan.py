@@ -14,23 +14,16 @@ def session(tmp_path):
     return saved(tmp_path, compiled(duration_s=3.0), *sizes("4", "6", "9", lost_s=None))
 
 
-def test_the_plan_is_printed(session, capsys):
-    assert main(["plan", str(session.path)]) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("1 change removes 2 of 2 recompiles")
-    assert "`x.shape[0]` has 3 values: 4, 6, 9" in shown
+def test_the_plan_is_printed_as_text_code_and_json(session, capsys):
+    def show(*options):
+        assert main(["plan", str(session.path), *options]) == 0
+        return capsys.readouterr().out
 
-
-def test_only_the_code_is_printed(session, capsys):
-    assert main(["plan", str(session.path), "--code"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == ["# Once, before the first compiled call:", "torch.compiler.config.dynamic_sources = \"L['x']\""]
-
-
-def test_the_plan_is_printed_as_json(session, capsys):
-    assert main(["plan", str(session.path), "--json"]) == 0
+    assert show().startswith("1 change removes 2 of 2 recompiles") and "`x.shape[0]` has 3 values: 4, 6, 9" in show()
+    code = ["# Once, before the first compiled call:", "torch.compiler.config.dynamic_sources = \"L['x']\""]
+    assert show("--code").splitlines() == code
     plan = {"schema": "compilediag.plan/1", **session.plan().to_dict(), "omitted": {}}
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plan))
+    assert json.loads(show("--json")) == json.loads(json.dumps(plan))
 
 
 def test_without_the_users_files_there_is_no_patch(session, capsys):

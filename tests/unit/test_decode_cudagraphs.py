@@ -101,14 +101,15 @@ def test_of_many_inputs_the_first_are_shown():
     assert details["user_file"] is None
 
 
-def test_an_invariant_on_outputs_names_no_input():
-    details = parse_mismatch("expected dead indices before graph are live", NAMES)
-    assert (details["mismatch"], details["input"]) == ("ExpectedDeadIndicesBeforeGraphMismatch", None)
-
-
-def test_an_invariant_of_a_later_torch_is_kept_in_its_own_words():
-    details = parse_mismatch("the moon is in the wrong house.\n", NAMES)
-    assert (details["mismatch"], details["reason"]) == (None, "the moon is in the wrong house")
+@pytest.mark.parametrize(
+    ("reason", "mismatch"),
+    [
+        ("expected dead indices before graph are live", "ExpectedDeadIndicesBeforeGraphMismatch"),
+        ("the moon is in the wrong house", None),
+    ],
+)
+def test_an_invariant_on_outputs_or_of_a_later_torch_names_no_input(reason, mismatch):
+    assert parse_mismatch(f"{reason}.\n", NAMES) == {"mismatch": mismatch, "reason": reason, "input": None, **NOWHERE}
 
 
 def test_the_limit_of_re_records():

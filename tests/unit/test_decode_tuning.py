@@ -8,7 +8,6 @@ from compilediag.decode.records.autotune_choices import (
     extract_reason,
     format_input,
     make_choices,
-    make_run_id,
     parse_inputs,
     parse_parameters,
 )
@@ -119,10 +118,3 @@ def test_what_a_choice_knows_better_than_its_tuning():
     timed = TimedChoice("c", time_ns=9, device="cuda:1", from_cache="memory", parameters={})
     row = make_choices(AutotuneChoice(time_ns=7, device="cuda:0", from_cache="local"), [timed])[0]
     assert (row.time_ns, row.device, row.from_cache, row.parameters) == (9, "cuda:1", "memory", None)
-
-
-def test_tunings_have_names_of_their_own():
-    first, second = (make_run_id("triton_autotune") for _ in range(2))
-    assert first != second and first.startswith("triton_autotune-")
-    one, other = (make_choices(AutotuneChoice(time_ns=1, tuner="t"), [TimedChoice("a")])[0] for _ in range(2))
-    assert one.run_id != other.run_id

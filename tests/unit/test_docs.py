@@ -39,11 +39,8 @@ def test_a_page_is_what_its_generator_writes(python, page):
     ("output", "holds"),
     [
         ("took 1.3 s, one line\nand another\n", True),
-        ("took 2 min 5 s,\none line and another\n", True),
         ("...\nand another\n", True),
-        ("took 1.3 s, one line\n...\n", True),
         ("took 1.3 s, one line\n", False),
-        ("and another\n", False),
         ("took 1.3 s, two lines\n...\n", False),
     ],
 )
@@ -67,20 +64,6 @@ def test_every_line_of_the_guest_contract_names_a_test_that_exists():
         assert named, line
         for file, test in named:
             assert re.search(rf"^ *def {test}\(", (ROOT / file).read_text(), flags=re.M), f"{file}::{test}"
-
-
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "notebooks/README.md"])
-def test_links_lead_to_files(document):
-    """Of pages that are read outside of the site; the site's own links and anchors are checked where it is built."""
-    page = ROOT / document
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
-    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("document", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name)
-def test_names_of_a_session_exist(document):
-    named = re.findall(r"`(?:print\()?session\.(\w+)", document.read_text())
-    assert [name for name in named if not hasattr(Session, name)] == []
 
 
 def test_torch_knows_the_logs_that_are_named(python):
@@ -110,10 +93,17 @@ def test_the_site_builds_without_a_warning(python, tmp_path):
     assert (site / "plan.md").read_text() == (DOCS / "plan.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "document", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name
-)
-def test_files_that_are_named_exist(document):
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "notebooks/README.md")), *sorted(DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_what_a_page_names_exists(page):
+    """Links of pages that are read outside of the site; its own links and anchors are checked where it is built."""
+    text = page.read_text()
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text) if page.parent != DOCS else []
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+    named = re.findall(r"`(?:print\()?session\.(\w+)", text)
+    assert [name for name in named if not hasattr(Session, name)] == []
     folders = "compilediag|tests|docs|notebooks|benchmarks|sources|storage|views|logs|decode|diagnosis|trials|events"
-    named = re.findall(rf"`((?:{folders})/[\w/.-]+\.(?:py|js|md|ipynb|gz))`", document.read_text())
+    named = re.findall(rf"`((?:{folders})/[\w/.-]+\.(?:py|js|md|ipynb|gz))`", text)
     assert [file for file in named if not (ROOT / file).exists() and not (ROOT / "compilediag" / file).exists()] == []

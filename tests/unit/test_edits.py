@@ -48,11 +48,6 @@ def test_no_edit_without_a_call_site():
     assert replace_argument({line("f(x, k)"): "k"}, TENSOR) == ()
 
 
-def test_an_argument_is_replaced_in_the_call_alone():
-    (edit,) = replace_argument({line("k = f(x, k)", "f(x, k)"): "k"}, TENSOR)
-    assert (edit.kind, edit.call, edit.old, edit.new) == ("replace", "f(x, k)", "k", "torch.tensor(k)")
-
-
 def test_an_argument_is_replaced_at_each_line_that_calls_the_function_or_at_none():
     warm_up, step = line("f(x, start)", "f(x, start)", 2), line("y = f(x, k)", "f(x, k)")
     edits = replace_argument({warm_up: "start", step: "k"}, TENSOR)

@@ -7,7 +7,7 @@ import pytest
 
 from compilediag.diagnosis.evidence import Evidence, kept
 from compilediag.events import CacheLookup, Compile, Recompile
-from tests.unit.session_builder import SECOND, put, recording, saved
+from tests.unit.session_builder import SECOND, put, recording
 
 made = []
 
@@ -22,12 +22,6 @@ def count_compiles(evidence):
 def count_all(evidence):
     made.append("all")
     return count_compiles(evidence) + len(evidence.rows(CacheLookup))
-
-
-@kept
-def read_title(evidence):
-    made.append("title")
-    return evidence.meta.get("title")
 
 
 @pytest.fixture(autouse=True)
@@ -55,20 +49,6 @@ def test_a_row_that_changes_in_the_middle_is_another_state(tmp_path):
     put(recorder, Compile(time_ns=3 * SECOND, compile_key="1", duration_s=2.0))
     assert read(session.data) == [2.0, None]
     recorder.close()
-
-
-def test_facts_of_the_session_are_part_of_its_state(tmp_path):
-    session = saved(tmp_path, Compile(time_ns=SECOND, compile_key="a"))
-    assert read_title(session.data) == "test"
-    session.data.set_meta(title="other")
-    assert (read_title(session.data), count_compiles(session.data)) == ("other", 1)
-    assert made == ["title", "title", "compiles"]
-
-
-def test_the_plan_of_one_state_is_made_once(tmp_path):
-    session = saved(tmp_path, Compile(time_ns=SECOND, compile_key="a"))
-    assert session.plan() is session.plan()
-    assert session.findings() == session.findings() and session.findings() is not session.findings()
 
 
 def test_no_session_is_kept_alive_and_only_the_latest_state_is(tmp_path):

@@ -14,15 +14,6 @@ from tests.unit.tables_builder import compiled, sizes
 EXAMPLES = json.loads((Path(compilediag.__file__).parent / "diagnosis" / "examples.json").read_text())
 
 
-def test_every_example_is_a_program_with_a_change_or_needs_none():
-    assert len(EXAMPLES) > 50
-    for rule, example in EXAMPLES.items():
-        compile(example["program"], rule, "exec")
-        assert example["symptom"].endswith(".") and example["printed"] and example["changes"], rule
-        for change in example["changes"]:
-            assert change.get("diff") or change["outcome"].startswith("No change is needed"), rule
-
-
 def test_an_example_is_printed(capsys):
     assert main(["example", "size_changes"]) == 0
     shown = capsys.readouterr().out
@@ -35,12 +26,6 @@ def test_without_a_rule_all_are_listed(capsys):
     assert main(["example"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(EXAMPLES)
-
-
-def test_further_changes_are_alternatives():
-    for example in EXAMPLES.values():
-        first, *others = (change["outcome"] for change in example["changes"])
-        assert not first.startswith("Or ") and all(outcome.startswith("Or ") for outcome in others)
 
 
 @pytest.mark.parametrize(

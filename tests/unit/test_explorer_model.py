@@ -247,17 +247,6 @@ def test_the_bound_of_a_dynamic_shape_is_no_value(tmp_path):
     assert found["guards"][0]["values"] == [("1", 1.0)]
 
 
-def test_lean_knows_all_guards_of_the_closest_only(tmp_path, monkeypatch):
-    from tests.unit import session_builder
-
-    monkeypatch.setitem(session_builder.META, "detail", "lean")
-    failed = {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3")]}
-    (details, *rest) = recompiled(2, failed)
-    details = replace(details, closest_compile_id="0/1")
-    found = document(tmp_path, compiled(0), compiled(1), details, *rest)
-    assert found["guards"][0]["verdict"].startswith("Fixing this guard alone would not have helped")
-
-
 def test_the_users_line_is_shown_with_those_around_it(tmp_path):
     module = tmp_path / "model.py"
     module.write_text("def f(x, k):\n    y = x * k\n    return y\n")
@@ -304,12 +293,3 @@ def test_a_document_holds_the_latest_and_counts_all(tmp_path):
         count, count - 1, 255, 256,
     )  # fmt: skip
     assert found["rows"][-1]["expected"] == str(count - 1)
-
-
-def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
-    events = recompiled(1, {"0/0": [(K, "1", "2"), (SIZE, "4", "6")]})
-    text = repr(keyed(tmp_path, compiled(0), *events).explore())
-    assert "1. f (m.py:3): 1 recompile cost 500 ms, 2 compiles" in text
-    assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.shape[0]]" in text
-    assert "values: 1, 2. Fixing this guard alone would not have helped: x.shape[0] also" in " ".join(text.split())
-    assert max(map(len, text.splitlines())) <= 100

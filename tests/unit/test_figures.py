@@ -1,7 +1,6 @@
 """Plotly figures: what they draw is what the tables and the runs say, and of nothing they say so."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,8 @@ import pytest
 import compilediag as cd
 from compilediag.diagnosis.rules.cudagraphs import group_by_function
 from compilediag.errors import CompilediagError
-from compilediag.events import Phase, TracedFunction
+from compilediag.events import TracedFunction
 from compilediag.views.figures import ACTIONS, FIGURES, GRAPH_CALLS, KINDS, OUTCOMES, find_axis_end
-from tests.inside import PHASES
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
 
@@ -87,12 +85,6 @@ def test_cache_outcomes_are_counted_by_cache_and_tier(session):
     assert list(found["hit"].y) == [1, 1]
 
 
-def test_every_outcome_has_a_color():
-    from compilediag.events import CACHE_OUTCOMES
-
-    assert set(OUTCOMES) == set(CACHE_OUTCOMES)
-
-
 def test_actions_are_counted_by_function(session):
     found = traces(session.figure("cudagraphs"))
     assert set(found) == {"warm-up", "captured", "re-recorded", "skipped", "re-record limit reached"}
@@ -134,35 +126,6 @@ def test_captures_stand_over_time_by_what_broke(session):
 
 
 RECORDED = Path(__file__).resolve().parents[2] / "notebooks" / "data"
-#: A member of an enumeration, a class or a method, an object's repr, a row's id, a code of the tables.
-INTERNAL = re.compile(
-    r"\b[A-Z]\w*\.\w+|\b[A-Z][a-z]+(?:[A-Z][a-z]+){2,}\b|<\w+ |object at 0x|select_algorithm|heuristics-"
-)
-
-
-def list_labels(figure):
-    """The texts that a figure shows at once, without those of its tooltips."""
-    drawn = json.loads(figure.to_json())
-    layout = drawn["layout"]
-    parts = [layout, layout.get("xaxis", {}), layout.get("yaxis", {})]
-    titles = [part["title"]["text"] for part in parts if "title" in part]
-    notes = [note["text"] for note in layout.get("annotations", ())]
-    cells = [cell for trace in drawn["data"] for name in ("x", "y", "text") for cell in trace.get(name) or ()]
-    return (
-        titles + notes + [trace.get("name") or "" for trace in drawn["data"]] + [c for c in cells if isinstance(c, str)]
-    )
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_labels_have_no_internal_names(session, tmp_path, name):
-    assert INTERNAL.search("Placeholder.DESCRIPTIVE_NAME [x]") and INTERNAL.search("f: StaticInputIdxMismatch")
-    (tmp_path / "named").mkdir()
-    unnamed = tuning("4", {"XBLOCK=64": 0.1, "XBLOCK=128": 0.2}, op="Placeholder.DESCRIPTIVE_NAME")
-    phases = [Phase(time_ns=1, compile_id="0/0", name=name, duration_s=1.0) for name in (*PHASES, "Scheduler.fuse_x")]
-    sessions = [session, saved(tmp_path / "named", compiled(), *unnamed, *phases)]
-    sessions += [cd.load(path) for path in sorted(RECORDED.glob("*.cdiag"))]
-    labels = [label for shown in sessions for label in list_labels(shown.figure(name))]
-    assert len(labels) > 4 and [label for label in labels if INTERNAL.search(label)] == []
 
 
 def test_a_kernel_that_torch_has_not_named_is_called_unnamed():

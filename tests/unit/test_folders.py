@@ -101,26 +101,6 @@ def test_a_view_in_somebody_elses_file_runs_nothing(folder):
     assert set(session.compiles["rank"]) == {10}, "all of a file or nothing"
 
 
-def test_a_recording_that_goes_on_is_read_as_it_is(folder):
-    recorder = Recorder(folder / "rank-4.cdiag", dict(META), rank=lambda: 4).begin()
-    try:
-        put(recorder, compiled(), feed=Feed())
-        recorder.flush()
-        assert set(cd.load(folder).compiles["rank"]) == {2, 4, 10}
-    finally:
-        recorder.close()
-
-
-def test_what_was_recorded_before_a_process_had_a_rank_gets_it(tmp_path):
-    ranks = iter([None, None])
-    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, 5)).begin()
-    for number in range(4):
-        put(recorder, Compile(time_ns=number, compile_id=f"{number}/0"), feed=Feed())
-        recorder.flush()
-    recorder.close()
-    assert cd.load(tmp_path / "run.cdiag").compiles["rank"].tolist() == [5] * 4
-
-
 def test_a_rank_stays_when_the_job_is_over(tmp_path):
     ranks = iter([1])
     recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, None)).begin()

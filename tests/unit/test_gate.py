@@ -7,15 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.diagnosis import FEEDS
-from compilediag.events import Compile, CudaGraphAction, GraphBreak, SourceStatus, WarmupEnd
+from compilediag.events import Compile, CudaGraphAction, GraphBreak, WarmupEnd
 from tests.inside import main
 
 from .log_builder import GOLDEN, artifact, compile_
 from .session_builder import saved, stored
-from .tables_builder import FORWARD, SECOND, called, recompile
-
-NAMES = sorted({name for names in FEEDS.values() for name in names})
+from .tables_builder import ALL_ACTIVE, FORWARD, SECOND, called, recompile
 
 
 @pytest.fixture
@@ -23,10 +20,8 @@ def session(session_of):
     """`session(*events)`: the file of a session in which every source but `off` was active."""
 
     def make(*events, off=()):
-        states = [
-            SourceStatus(time_ns=SECOND, name=n, status="failed" if n in off else "active", reason="it broke")
-            for n in NAMES
-        ]
+        failed = {"status": "failed", "reason": "it broke"}
+        states = [replace(state, **failed) if state.name in off else state for state in ALL_ACTIVE]
         return session_of(*events, *states).path
 
     return make

@@ -172,12 +172,6 @@ def test_ids_that_are_used_again_after_a_reset(ingested):
     assert session.recompiles["lost_s"].tolist() == [1, 1]
 
 
-def test_compiled_autograd(ingested):
-    session = ingested(start(compile_id="!1/0/0") + metrics(compile_id="!1/0/0") + record("x", compile_id="!1"))
-    assert session.compiles[["compile_id", "trigger"]].values.tolist() == [["!1/0/0", "compiled_autograd"]]
-    assert session.compiles["function"].tolist() == ["f"]
-
-
 def test_a_rank_in_the_records_counts_more_than_the_files_name(ingested):
     name = "dedicated_log_torch_trace_rank_3_x.log"
     session = ingested(compile_() + metrics(5, rank=7), names=[name])
@@ -281,12 +275,6 @@ def test_without_a_time_of_the_world_the_year_is_that_of_the_file(tmp_path):
     for changed, year in ((1_709_800_000, 2024), (1_704_100_000, 2023)):  # In March; on New Year's Day before it.
         os.utime(log, (changed, changed))
         assert cd.ingest(log).artifacts["time"].item() == pd.Timestamp(f"{year}-03-05 12:00:00", tz="UTC")
-
-
-def test_look_ups_of_logs_that_announce_none(ingested):
-    name = {"name": "fx_graph_cache_miss", "encoding": "json"}
-    session = ingested(record("artifact", name, {"key": "fabc", "components": ["[a] gm: x"], "cache_state": "miss"}))
-    assert session.cache_lookups[["cache", "outcome", "key"]].values.tolist() == [["fx_graph", "miss", "fabc"]]
 
 
 def test_guards_of_older_logs_give_the_new_value(ingested):

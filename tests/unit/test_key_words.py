@@ -11,7 +11,6 @@ from compilediag.decode.cache_keys import (
     VALUE_CHARS,
     describe_component,
     describe_differences,
-    measure_distance,
     parse_components,
     split_outside_brackets,
 )
@@ -91,17 +90,9 @@ def test_bytes_that_say_nothing_are_left_out():
     assert key(autograd_config="\x80\x02}") == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("", []),
-        ("a", ["a"]),
-        ("a, (b, c), [d, {e, f}]", ["a", "(b, c)", "[d, {e, f}]"]),
-        ("'a, \\', b', c", ["'a, \\', b'", "c"]),
-    ],
-)
-def test_a_text_is_split_at_its_outer_commas(text, parts):
-    assert split_outside_brackets(text) == parts
+def test_a_text_is_split_at_its_outer_commas():
+    parts = ["a", "(b, c)", "[d, {e, f}]", "{g, h}", "'i, \\', j'", "k"]
+    assert split_outside_brackets(", ".join(parts)) == parts and split_outside_brackets("") == []
 
 
 def test_texts_are_cut_and_stay_different():
@@ -112,20 +103,6 @@ def test_texts_are_cut_and_stay_different():
 
 
 # Differences
-
-
-def test_a_configuration_is_shown_as_old_and_new():
-    assert compare_keys(
-        {"inductor_config__epilogue_fusion": "True"}, {"inductor_config__epilogue_fusion": "False"}
-    ) == ["inductor_config[epilogue_fusion]: True -> False"]
-    assert compare_keys({"cpp_runtime_thread_count": "2"}, {"cpp_runtime_thread_count": "1"}) == [
-        "cpp_runtime_thread_count: 2 -> 1"
-    ]
-
-
-def test_what_comes_and_goes_is_absent():
-    found = compare_keys({"a": "1", "gone": "x"}, {"a": "1", "new": "y"})
-    assert sorted(found) == ["gone: x -> (absent)", "new: (absent) -> y"]
 
 
 def test_of_an_input_only_the_fields_that_differ_are_shown():
@@ -161,11 +138,6 @@ GRAPH = (
 
 def graph(middle):
     return GRAPH.format(middle=middle)
-
-
-def test_the_line_of_a_graph_that_differs_is_shown_with_its_number():
-    found = compare_keys({"gm": graph("    b = a * 2;  a = None\n")}, {"gm": graph("    b = a * 3;  a = None\n")})
-    assert found == ["graph line 3: b = a * 2 -> b = a * 3"]
 
 
 def test_lines_that_come_and_go_leave_the_others_in_place():
@@ -227,10 +199,3 @@ def test_many_differences_are_counted_and_long_values_cut():
     assert compare_keys(then, now)[-1] == "and 5 more" and len(compare_keys(then, now)) == MAX_DIFFERENCES + 1
     [long] = compare_keys({"a": "x" * 500 + "1" + "z" * 300}, {"a": "x" * 500 + "2" + "z" * 300})
     assert "1zz" in long and "2zz" in long and len(long) < 2 * VALUE_CHARS + 40
-
-
-def test_a_difference_counts_one_and_a_graph_by_its_lines():
-    assert measure_distance(key(a="1", b="2"), key(a="1", b="2")) == 0
-    assert measure_distance(key(a="1", b="2"), key(a="2", c="2")) == 3
-    near = measure_distance(key(gm=graph("    b = 1\n")), key(gm=graph("    b = 2\n")))
-    assert 1 < near < measure_distance(key(gm=graph("    b = 1\n")), key(gm="def g():\n  1"))

@@ -38,14 +38,6 @@ def test_a_library_that_is_requested_again_is_recorded_again():
     assert (again.outcome, again.compile_id) == ("hit", "1/0")
 
 
-def test_libraries_that_are_never_reported_are_forgotten(monkeypatch):
-    monkeypatch.setattr(code_caches, "MAX_REMEMBERED", 2)
-    libraries = code_caches.LibraryLookUps()
-    for key in "abc":
-        libraries.answer(looked(key))
-    assert list(libraries.ask("a", OWNER)) == [] and len(list(libraries.ask("c", OWNER))) == 1
-
-
 def test_a_kernel_has_its_build():
     builds = code_caches.LibraryBuilds()
     assert list(builds.finish("k", built())) == []
@@ -58,16 +50,6 @@ def test_a_kernel_has_its_build():
         "compiled",
     )
     assert (kernel.duration_s, kernel.time_ns, kernel.compile_id, kernel.compile_key) == (2.0, 7, "0/1", "ab.1")
-
-
-def test_a_kernel_without_a_build_was_in_memory_or_on_disk():
-    builds = code_caches.LibraryBuilds()
-    builds.finish("k", built(duration_s=None))
-    kernels = [*builds.claim("on_disk", "k", NO_IDS), *builds.claim("in_memory", "k", NO_IDS)]
-    assert [(k.name, k.outcome, k.duration_s) for k in kernels] == [
-        ("on_disk", "cached", None),
-        ("in_memory", "cached", None),
-    ]
 
 
 def test_a_build_that_failed():
@@ -87,10 +69,12 @@ def test_a_cpp_wrapper_is_recorded_when_it_is_built(claimed_first):
     assert (kernel.name, kernel.compile_id, kernel.duration_s) == (code_caches.WRAPPER, "0/1", 2.0)
 
 
-def test_builds_that_nobody_waits_for_are_forgotten(monkeypatch):
+def test_what_nobody_waits_for_is_forgotten(monkeypatch):
     monkeypatch.setattr(code_caches, "MAX_REMEMBERED", 2)
-    builds = code_caches.LibraryBuilds()
+    builds, libraries = code_caches.LibraryBuilds(), code_caches.LibraryLookUps()
     for key in "abc":
         builds.finish(key, built())
+        libraries.answer(looked(key))
+    assert [len(list(libraries.ask(key, OWNER))) for key in "ac"] == [0, 1]
     [forgotten], [known] = (list(builds.claim(key, key, NO_IDS)) for key in "ac")
     assert (forgotten.outcome, known.outcome) == ("cached", "compiled")

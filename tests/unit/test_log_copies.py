@@ -51,17 +51,8 @@ def find_copies_slowly(bodies):
 def test_every_copy_is_found(tmp_path, seed):
     random_ = random.Random(seed)
     texts = [FIRST_LINE * random_.choice([1, 80, 200])]
-    lengths = [
-        0,
-        1,
-        10,
-        log_files.PIECE - 1,
-        log_files.PIECE,
-        log_files.PIECE + 1,
-        2 * log_files.PIECE,
-        3 * log_files.PIECE - 1,
-        3 * log_files.PIECE,
-    ]
+    piece = log_files.PIECE
+    lengths = [0, 1, 10, piece - 1, piece, piece + 1, 2 * piece, 3 * piece - 1, 3 * piece]
     for _ in range(25):
         base = random_.choice(texts)
         cut = base[: random_.choice([*lengths, len(base), random_.randrange(len(base) + 1)])]

@@ -164,20 +164,6 @@ def test_a_process_that_dies_is_one_line(log, monkeypatch):
         cd.ingest(log, processes=2)
 
 
-def test_a_log_that_is_gone_is_one_line(tmp_path):
-    with pytest.raises(CompilediagError, match="a.log can't be read to its end: "):
-        next(log_parts.parse_parts(str(tmp_path / "a.log"), [0], 9, 9))
-
-
-def test_an_error_of_another_process_is_the_same_error_here(tmp_path):
-    gone = tmp_path / "a.log"
-    with (
-        workers.start_workers(log_parts.parse_parts, [[str(gone), [0], 9, 9]]) as [worker],
-        pytest.raises(CompilediagError, match="a.log can't be read to its end: .* No such file"),
-    ):
-        worker.take(gone)
-
-
 def test_fields_that_are_nested_deeply_are_parsed_again():
     nested = []
     for _ in range(3000):

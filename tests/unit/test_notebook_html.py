@@ -75,10 +75,6 @@ def test_a_large_session_says_what_it_leaves_out(session, large):
     assert "more in  diff.frame" in read_text(cd.diff(session, large)._repr_html_())
 
 
-def test_a_session_without_compiles_says_so(tmp_path):
-    assert "Nothing was compiled during this watch." in saved(tmp_path)._repr_html_()
-
-
 def test_a_finding_shows_where_it_is_and_one_that_is_long_is_cut(session):
     finding = next(finding for finding in session.findings() if finding.rule == "graph_break")
     assert "at a.py:" in read_text(finding._repr_html_()) and EVIL in read_text(finding._repr_html_())

@@ -18,17 +18,9 @@ SESSIONS = [
 ]
 #: Phases of any part of the compiler: they belong to the phase that contains them.
 CONTAINED = {
-    "GraphPickler.loads",
-    "debug_insert_nops",
-    "gc",
-    "invoke_subgraph_fake_tensor",
-    "invoke_subgraph_proxy_tensor",
-    "invoke_subgraph_reuse_hash_fn",
-    "invoke_subgraph_reuse_lookup",
-    "invoke_subgraph_reuse_stamp_out",
-    "invoke_subgraph_trace",
-    "vllm_log_compile_start_torch_trace_only",
-    "vllm_print_readable",
+    *("GraphPickler.loads", "debug_insert_nops", "gc", "invoke_subgraph_fake_tensor", "invoke_subgraph_proxy_tensor"),
+    *("invoke_subgraph_reuse_hash_fn", "invoke_subgraph_reuse_lookup", "invoke_subgraph_reuse_stamp_out"),
+    *("invoke_subgraph_trace", "vllm_log_compile_start_torch_trace_only", "vllm_print_readable"),
 }
 #: Calls that time a phase: `dynamo_timed("code_gen")`, `dynamo_timed("_compile", phase_name="entire_frame_compile")`.
 TIMED = re.compile(r'dynamo_timed\(\s*(?:key=)?f?"([^"]+)"(?:,\s*phase_name="(\w+)")?')

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.diagnosis import Edit, diagnose
+from compilediag.diagnosis import CodeChange, Edit, diagnose
 from compilediag.diagnosis.change import merge_settings
+from compilediag.diagnosis.plan.make_plan import is_dynamic_change, merge_edits, order_changes
 from tests.unit.session_builder import make_plan
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
@@ -290,3 +291,16 @@ def test_what_a_library_offers_is_a_step(plan_of):
     rows = changes("self.active_adapter", "value", "'a'", "'b'", "'c'", file="/site-packages/peft/peft_model.py")
     (step,) = plan_of(compiled(), *rows).steps
     assert "hotswap_adapter" in step.change and step.recompiles_saved == 2
+
+
+def test_a_change_that_does_not_make_a_number_dynamic_is_preferred_where_that_saves_nothing():
+    first, second = CodeChange(settings={"dynamic_sources": "L['n']"}), CodeChange(text="Pass a tensor.")
+    assert is_dynamic_change(first) and not is_dynamic_change(second)
+    assert order_changes((first, second), is_useless=True) == (second, first)
+    assert order_changes((first, second), is_useless=False) == (first, second)
+
+
+def test_lines_for_one_place_are_one_edit():
+    first = Edit("m.py", 3, "insert_before", "f(x)", "mark(x, 0)")
+    other = replace(first, new="mark(x, 0)\nmark(x, 1)")
+    assert merge_edits([first, other, replace(first, line=9)]) == (other, replace(first, line=9))

@@ -26,11 +26,6 @@ def installed(tmp_path, monkeypatch):
         yield folder
 
 
-def test_a_rule_of_another_package_is_asked_with_the_tables(installed, tmp_path):
-    (found,) = saved(tmp_path, compiled(), compiled(function="other")).findings()
-    assert (found.rule, found.title) == ("many_compiles", "2 compiles")
-
-
 def test_a_rule_about_guards_is_one_row_and_is_tried_before_ours(installed, tmp_path):
     session = saved(tmp_path, *changes("x.device", "tensor_device", "cpu", "odd"))
     (found,) = session.findings()

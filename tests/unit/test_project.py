@@ -115,20 +115,10 @@ def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
     (wheel,) = built.glob("*.whl")
     venv.create(tmp_path / "empty", with_pip=False)
     programs = tmp_path / "empty" / "bin"
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        programs / "python",
-        "install",
-        "--no-deps",
-        "--no-index",
-        wheel,
-    ]
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run = functools.partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=600)
-    installed = run(install)
+    installed = run([*pip, "install", "--no-deps", "--no-index", wheel])
     assert installed.returncode == 0, installed.stderr
     version = run([programs / "python", "-I", "-c", "import compilediag; print(compilediag.__version__)"])
     assert version.stdout.strip() == PROJECT_VERSION, version.stderr

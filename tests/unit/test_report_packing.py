@@ -6,21 +6,16 @@ import json
 import zlib
 from dataclasses import replace
 
-import pytest
-
 from compilediag.events import Artifact, Compile, GuardFailure, Phase, Recompile
 from compilediag.views.report import DETAILS, TEXT_BUDGET, fit_patch, pack_patch
-from tests.browser.many_events import many_events
 from tests.inside import ViewModel, read_page_data
-from tests.unit.session_builder import SECOND, put, recording, saved
-from tests.unit.tables_builder import add_keys
+from tests.unit.session_builder import saved
 
 FILE = "/home/ada/project/training/model.py"
 CODE = "return torch.softmax(self.second(hidden) * self.step, dim=-1)"
 HINT = "(HINT: torch.compile considers integer attributes of the nn.Module to be static. " * 4
 RECOMPILES, ENTRIES = 300, 8
 MAX_REPORT = 1_500_000
-COMPILES, MAX_MANY = 20_000, 4_000_000
 
 
 def make_storm(count):
@@ -98,36 +93,6 @@ def test_a_session_of_300_recompiles_has_a_small_report_with_every_row_and_text(
     assert {k: v for k, v in packed.items() if k not in others} == {
         k: v for k, v in json.loads(json.dumps(snapshot)).items() if k not in others
     }
-
-
-def test_a_column_is_stored_as_its_cells_allow():
-    rows = [[3, 2.5, "a long text", None, 5], [4, 4.0, "a long text", "only here", None], [6, 4.0, "ab", None, 5]]
-    columns = [{"type": kind} for kind in ("id", "time", "text", "text", "int")]
-    packed = pack_patch({"rows": {"t": rows}, "columns": {"t": columns}})
-    assert packed["strings"] == ["a long text"]
-    assert packed["tables"]["t"] == [
-        {"numbers": [3, 1, 2]},
-        {"times": [2500, 1500, 0]},
-        {"texts": [0, 0, "ab"]},
-        {"texts": [None, "only here", None]},
-        {"cells": [5, None, 5]},
-    ]
-    assert unpack_rows(packed) == {"t": rows}
-
-
-@pytest.mark.long("20,000 compiles")
-def test_a_report_of_twenty_thousand_compiles_is_small_and_complete(tmp_path):
-    session, recorder, _ = recording(tmp_path)
-    events = many_events(5 * COMPILES, SECOND)
-    while some := tuple(itertools.islice(events, 5_000)):
-        put(recorder, *(add_keys(event) for event in some))
-        recorder.flush()
-    path = session.report(tmp_path / "report.html")
-    recorder.close()
-    assert path.stat().st_size <= MAX_MANY
-    data = read_page_data(path)
-    assert "left_out" not in data["meta"]
-    assert len(data["tables"]["compiles"][0]["numbers"]) == COMPILES
 
 
 def test_what_does_not_fit_is_left_out_of_the_shortest_compiles(tmp_path):

@@ -11,23 +11,21 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from compilediag.diagnosis import FEEDS
 from compilediag.diagnosis.finding import SEVERITIES
-from compilediag.events import GraphBreak, SourceStatus
+from compilediag.events import GraphBreak
 from tests.inside import main
 
 from .session_builder import stored
-from .tables_builder import SECOND, compiled, recompile
+from .tables_builder import ALL_ACTIVE, SECOND, compiled, recompile
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "import torch\n\ndef f(x, n):\n    print(x)\n    return x * n\n"
 HOSTILE = "a%0A::error::x\n::set-output name=a::b\r\n##[error]c,d:e\x1b[31m\u202e\0"
-SOURCES = sorted({name for names in FEEDS.values() for name in names})
 
 
 def saved(folder, *events):
     """A session of these events in which every source was active."""
-    return stored(folder, *events, *(SourceStatus(time_ns=SECOND, name=n, status="active") for n in SOURCES))
+    return stored(folder, *events, *ALL_ACTIVE)
 
 
 @pytest.fixture

@@ -105,12 +105,3 @@ def test_an_empty_session_has_every_view(tmp_path):
     assert [f.rule for f in empty.findings() if f.rule != "not_observed"] == []
     assert empty.progress() == []
     assert "0 compiles" in empty.summary()
-
-
-def test_progress_of_a_session_that_is_over_is_empty(tmp_path):
-    running, recorder, _ = recording(tmp_path)
-    recorder._writer.store.append([], progress=(1, {1: {"compile_id": "0/0"}}))
-    assert running.progress() == [{"compile_id": "0/0"}]
-    recorder._writer.store.set_meta(stopped_ns=1)
-    assert running.progress() == []
-    recorder.close()

@@ -75,18 +75,6 @@ def test_a_setting_that_the_file_assigns_is_changed_there(settings, line, expect
     assert changed == f"import torch\n\nf(x)\n{line.partition(' = ')[0]} = {expected!r}  # mine\nf(x)\n"
 
 
-def test_several_lines_are_put_before_a_statement():
-    lines = f"{MARK}\ntorch._dynamo.mark_dynamic(x, 1)"
-    assert insert("if a:\n  f(x)", 2, "f(x)", lines) == f"if a:\n  {MARK}\n  torch._dynamo.mark_dynamic(x, 1)\n  f(x)"
-
-
-def test_torch_is_imported_where_it_is_not():
-    change = Edit("a.py", 3, "insert_before", "f(x)", MARK, code="f(x)")
-    assert (
-        apply_edits('"""Doc."""\nimport os\nf(x)\n', [change]).text == f'"""Doc."""\nimport os\n{IMPORT}{MARK}\nf(x)\n'
-    )
-
-
 @pytest.mark.parametrize(
     ("source", "line", "call", "old", "new", "expected"),
     [

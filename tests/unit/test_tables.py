@@ -7,7 +7,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.events import BY_TABLE, Compile, Phase, Recompile, RowList, SourceStatus
-from tests.unit.session_builder import SECOND, put, read_documented, recording, saved
+from tests.unit.session_builder import SECOND, read_documented, saved
 from tests.unit.test_store import example
 
 DOCUMENTED = read_documented()
@@ -59,17 +59,6 @@ def test_typed_rows_are_the_events_that_were_recorded(full, cls):
         **{k: recorded[k] for k in recorded if k in fields},
     }
     assert without.event_id == given.event_id + 1 and without.compile_key is None
-
-
-def test_typed_rows_are_read_as_they_are_added(tmp_path):
-    session, recorder, _ = recording(tmp_path, Phase(time_ns=1, name="a"))
-    first = session.data.rows(Phase)
-    put(recorder, Phase(time_ns=2, name="b"))
-    second = session.data.rows(Phase)
-    recorder.close()
-    session.data.end_recording()
-    assert [row.name for row in first] == ["a"] and [row.name for row in second] == ["a", "b"]
-    assert second[0] is first[0]
 
 
 def test_a_recompile_costs_the_compiles_of_its_key(tmp_path):

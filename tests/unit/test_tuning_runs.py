@@ -7,34 +7,23 @@ import pytest
 
 from compilediag.sources.autotune.select_algorithm import ProcessTiming
 
-ENDED = "EOFError: Ran out of input"
 
-
-def process(code):
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-
-
-def test_a_process_that_ended_says_with_which_code():
-    ended = process("raise SystemExit(3)")
-    ended.wait()
-    failure = ProcessTiming(ended, reason=ENDED).describe_failure()
-    assert failure == f"the tuner, process {ended.pid}, exited with code 3"
-    ended.stdin.close()
-
-
-def test_a_process_that_was_killed_says_by_which_signal():
-    killed = process("input()")
-    killed.kill()
-    killed.wait()
-    failure = ProcessTiming(killed, reason=ENDED).describe_failure()
-    assert failure == f"the tuner, process {killed.pid}, was ended by signal 9"
-    killed.stdin.close()
-
-
-def test_a_process_that_closed_its_end_but_goes_on_is_gone_for_us():
-    alive = process("input()")
-    assert ProcessTiming(alive, reason=ENDED).describe_failure() == f"the tuner, process {alive.pid}, is gone"
-    alive.communicate(b"\n")
+@pytest.mark.parametrize(
+    ("code", "how", "became"),
+    [
+        ("raise SystemExit(3)", "wait", "exited with code 3"),
+        ("input()", "kill", "was ended by signal 9"),
+        ("input()", "poll", "is gone"),
+    ],
+)
+def test_what_became_of_a_process_is_said(code, how, became):
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        getattr(process, how)()
+        if how != "poll":
+            process.wait()
+        described = ProcessTiming(process, reason="EOFError: Ran out of input").describe_failure()
+        process.communicate(b"\n")
+    assert described == f"the tuner, process {process.pid}, {became}"
 
 
 @pytest.mark.parametrize("reason", [None, "TimeoutError: Timeout in autotune subprocess 7"])
