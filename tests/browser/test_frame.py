@@ -38,13 +38,6 @@ def test_a_notebook_shows_one_line_until_something_recompiles_then_the_answer(re
     expect(page.locator(".cdiag-main")).to_be_hidden()
 
 
-def test_a_report_opens_in_full_and_has_no_other_size(recorded, open_report, tmp_path):
-    recorded.compile(0)
-    page = open_report(recorded.session.report(tmp_path / "report.html"))
-    assert size_of(page) == "full"
-    expect(page.locator(".cdiag-size")).to_have_count(0)
-
-
 def test_the_size_is_changed_by_button_and_by_key(recorded, open_widget):
     for number in range(3):
         recorded.compile(number)

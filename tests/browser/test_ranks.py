@@ -59,11 +59,7 @@ def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_
     expect(page.locator(".cdiag-rank-groups .cdiag-rank-detail").last).to_contain_text(
         "rank 1 had different cache results"
     )
-
-
-def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_report, tmp_path):
-    page = open_report(of_ranks.report(tmp_path / "report.html"))
-    page.click(".cdiag-to-ranks")
+    # Compiles in order, and the guard.
     shown = page.locator(".cdiag-rank-graphs tr[data-compile]")
     order = lambda: shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)")  # noqa: E731
     in_order = ["0/0", "0/1", "0/2"]

@@ -30,6 +30,8 @@ def run(recorded):
 
 def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path):
     page = open_report(run.session.report(tmp_path / "report.html"))
+    expect(page.locator(".cdiag")).to_have_attribute("data-size", "full")
+    expect(page.locator(".cdiag-size")).to_have_count(0)
     expect_totals(page, recompiles="2")
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")

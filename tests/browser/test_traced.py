@@ -74,6 +74,31 @@ def test_compiles_stand_where_they_were_called_from(run, open_widget):
     boxes = [way.bounding_box() for way in page.locator(".cdiag-branches > li").all()]
     tops = [box["y"] for box in boxes if box is not None]
     assert len(set(tops)) == len(boxes) == 4, "branches are below each other"
+    page.fill(".cdiag-search", "train.py:70 evaluate")
+    page.wait_for_function("document.querySelectorAll('.cdiag-where .cdiag-compile').length === 1")
+    expect(chips(page)).to_have_text("✕ 2/0 1.5 s")
+    page.fill(".cdiag-search", "nowhere")
+    page.wait_for_selector(".cdiag-where .cdiag-note >> text=nothing matches")
+    expect(chips(page)).to_have_count(0)
+
+
+def test_a_compile_opens_from_where_it_was_called_and_a_restart_is_no_failure(run, open_widget):
+    page = open_widget(run.snapshot())
+    open_tab(page, "where")
+    chips(page).last.click()
+    expect(page.locator(".cdiag-detail h2")).to_have_text("step 2/0")
+    expect(chips(page).last).to_have_attribute("aria-pressed", "true")
+    stack = page.locator('[data-section="stacks"] .cdiag-frame-line')
+    expect(stack).to_have_text(["train.py:99<module>", "train.py:70evaluateevaluate()", "train.py:32stepstep()"])
+    open_tab(page, "failures")
+    expect(page.locator(".cdiag-row")).to_have_count(1)
+    expect(page.locator('[data-tab="failures"] .cdiag-count')).to_have_text("1")
+    for part in ("failed", "no room"):
+        expect(page.locator(".cdiag-row")).to_contain_text(part)
+    open_tab(page, "compiles")
+    expect(page.locator(".cdiag-row", has_text="restarted once")).to_have_count(1)
+    for name in ("export_problems", "collectives"):  # Tabs without rows are in the menu.
+        expect(page.locator(f'[data-tab="{name}"]')).to_be_hidden()
 
 
 def test_a_branch_closes_and_stays_closed_while_compiles_come(run, open_widget, deliver):
@@ -87,38 +112,6 @@ def test_a_branch_closes_and_stays_closed_while_compiles_come(run, open_widget, 
     expect(chips(page)).to_have_count(2)
     page.locator(".cdiag-way", has_text="epoch").press("Enter")
     expect(chips(page)).to_have_count(4)
-
-
-def test_a_compile_opens_from_where_it_was_called(run, open_widget):
-    page = open_widget(run.snapshot())
-    open_tab(page, "where")
-    chips(page).last.click()
-    expect(page.locator(".cdiag-detail h2")).to_have_text("step 2/0")
-    expect(chips(page).last).to_have_attribute("aria-pressed", "true")
-    stack = page.locator('[data-section="stacks"] .cdiag-frame-line')
-    expect(stack).to_have_text(["train.py:99<module>", "train.py:70evaluateevaluate()", "train.py:32stepstep()"])
-
-
-def test_the_search_finds_a_compile_by_its_callers(run, open_widget):
-    page = open_widget(run.snapshot())
-    open_tab(page, "where")
-    page.fill(".cdiag-search", "train.py:70 evaluate")
-    page.wait_for_function("document.querySelectorAll('.cdiag-where .cdiag-compile').length === 1")
-    expect(chips(page)).to_have_text("✕ 2/0 1.5 s")
-    page.fill(".cdiag-search", "nowhere")
-    page.wait_for_selector(".cdiag-where .cdiag-note >> text=nothing matches")
-    expect(chips(page)).to_have_count(0)
-
-
-def test_a_restart_is_no_failure(run, open_widget):
-    page = open_widget(run.snapshot())
-    open_tab(page, "failures")
-    expect(page.locator(".cdiag-row")).to_have_count(1)
-    expect(page.locator('[data-tab="failures"] .cdiag-count')).to_have_text("1")
-    for part in ("failed", "no room"):
-        expect(page.locator(".cdiag-row")).to_contain_text(part)
-    open_tab(page, "compiles")
-    expect(page.locator(".cdiag-row", has_text="restarted once")).to_have_count(1)
 
 
 KERNEL = [
@@ -180,13 +173,6 @@ def test_collectives_of_two_ranks(session, open_widget):
     expect(items).to_have_count(4)
     expect(items.first).to_contain_text("all_reduce_")
     expect(items.nth(2)).to_contain_text("float32 8")
-
-
-def test_tabs_without_rows_are_in_the_menu(run, open_widget):
-    page = open_widget(run.snapshot())
-    expect(page.locator('[data-tab="failures"]')).to_be_visible()
-    for name in ("export_problems", "collectives"):
-        expect(page.locator(f'[data-tab="{name}"]')).to_be_hidden()
 
 
 def test_what_dynamo_traced_is_a_table_if_the_session_has_it(recorded, open_widget, deliver):

@@ -15,6 +15,16 @@ def renamed(function, name):
     return types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
 
 
+def calls(function, *arguments, **options):
+    """A program: `function` compiled once and called with each of `arguments`."""
+
+    def program(compiled):
+        f = compiled(function, **options)
+        return [f(*args) for args in arguments]
+
+    return program
+
+
 def at_work(session):
     """name -> status of the sources of a session that have something to watch here, and were asked for."""
     idle = ("nothing_to_watch", "not_requested")

@@ -8,23 +8,13 @@ import pytest
 import torch
 
 import compilediag
+from tests.live.programs import calls
 
 
 def watched(program, detail="full"):
     with compilediag.watch(detail=detail) as session:
         program(lambda f, **options: torch.compile(f, **{"backend": "eager", **options}))
     return session
-
-
-def calls(function, *arguments, **options):
-    """A program: `function` compiled once and called with each of `arguments`."""
-
-    def program(compiled):
-        f = compiled(function, **options)
-        for args in arguments:
-            f(*args)
-
-    return program
 
 
 X = torch.ones(4)

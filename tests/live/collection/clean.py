@@ -2,15 +2,9 @@
 
 import torch
 
+from tests.live.programs import calls
 
-def the_same_again(compiled):
-    f = compiled(lambda x: x * 2)
-    return [f(torch.ones(4)) for _ in range(5)]
-
-
-def sizes_that_are_dynamic(compiled):
-    f = compiled(lambda x: x * 2, dynamic=True)
-    return [f(torch.ones(n)) for n in (4, 6, 8)]
+X = torch.ones(4)
 
 
 def sizes_that_are_marked(compiled):
@@ -44,45 +38,6 @@ def an_optimizer_that_is_compiled(compiled):
     return weight.detach()
 
 
-def other_functions_of_one_file(compiled):
-    return [compiled(f)(torch.ones(4)) for f in (lambda x: x + 1, lambda x: x + 2, lambda x: x + 3)]
-
-
-def numbers_as_tensors(compiled):
-    f = compiled(lambda x, k: x * k)
-    return [f(torch.ones(4), torch.tensor(k)) for k in (0.5, 0.25, 0.1)]
-
-
-def repeated_blocks(compiled):
-    torch.manual_seed(0)
-    f = compiled(torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(4)]))
-    return [f(torch.ones(2, 4)).detach() for _ in range(2)]
-
-
-def containers_that_stay(compiled):
-    f = compiled(lambda batch, scales: batch["a"] * scales[0] + batch["b"] * scales[1])
-    return [f({"a": torch.ones(4), "b": torch.ones(4)}, [2, 3]) for _ in range(3)]
-
-
-def fresh_closures_of_one_function(compiled):
-    def adder():
-        return lambda x: x + 1
-
-    f = compiled(lambda x, g: g(x))
-    return [f(torch.ones(4), adder()) for _ in range(3)]
-
-
-def evaluation_without_gradients(compiled):
-    f = compiled(torch.nn.Linear(4, 4).eval())
-    with torch.no_grad():
-        return [f(torch.zeros(2, 4)) * 0 for _ in range(3)]
-
-
-def the_whole_graph(compiled):
-    f = compiled(lambda x: (x.sin() + x.cos()).relu(), fullgraph=True)
-    return [f(torch.ones(4)) for _ in range(3)]
-
-
 def room_for_all_keys(compiled):
     def attend(x, keys, place):
         keys.index_copy_(0, place, x)
@@ -103,12 +58,6 @@ def a_schedule_of_a_tensor(compiled):
     return weight.detach()
 
 
-def batch_normalization(compiled):
-    torch.manual_seed(0)
-    f = compiled(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)))
-    return [f(torch.ones(2, 3, 8, 8)).detach() for _ in range(4)]
-
-
 def a_mode_inside(compiled):
     def f(x):
         with torch.no_grad():
@@ -119,21 +68,40 @@ def a_mode_inside(compiled):
     return [g(torch.ones(4)) for _ in range(3)]
 
 
-CLEAN = [
-    room_for_all_keys,
-    a_schedule_of_a_tensor,
-    batch_normalization,
-    a_mode_inside,
-    the_same_again,
-    sizes_that_are_dynamic,
-    sizes_that_are_marked,
-    a_model_that_trains,
-    an_optimizer_that_is_compiled,
-    other_functions_of_one_file,
-    numbers_as_tensors,
-    repeated_blocks,
-    containers_that_stay,
-    fresh_closures_of_one_function,
-    evaluation_without_gradients,
-    the_whole_graph,
-]
+def evaluation_without_gradients(compiled):
+    with torch.no_grad():
+        calls(torch.nn.Linear(4, 4).eval(), *[(torch.zeros(2, 4),)] * 3)(compiled)
+
+
+def adder():
+    return lambda x: x + 1
+
+
+#: Name -> program.
+CLEAN = {
+    "the_same_again": calls(lambda x: x * 2, *[(X,)] * 5),
+    "sizes_that_are_dynamic": calls(lambda x: x * 2, *[(torch.ones(n),) for n in (4, 6, 8)], dynamic=True),
+    "other_functions_of_one_file": lambda compiled: [
+        compiled(f)(X) for f in (lambda x: x + 1, lambda x: x + 2, lambda x: x + 3)
+    ],
+    "numbers_as_tensors": calls(lambda x, k: x * k, *[(X, torch.tensor(k)) for k in (0.5, 0.25, 0.1)]),
+    "repeated_blocks": calls(
+        torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(4)]), *[(torch.ones(2, 4),)] * 2
+    ),
+    "containers_that_stay": calls(
+        lambda batch, scales: batch["a"] * scales[0] + batch["b"] * scales[1],
+        *[({"a": torch.ones(4), "b": torch.ones(4)}, [2, 3]) for _ in range(3)],
+    ),
+    "fresh_closures_of_one_function": calls(lambda x, g: g(x), *[(X, adder()) for _ in range(3)]),
+    "the_whole_graph": calls(lambda x: (x.sin() + x.cos()).relu(), *[(X,)] * 3, fullgraph=True),
+    "batch_normalization": calls(
+        torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)), *[(torch.ones(2, 3, 8, 8),)] * 4
+    ),
+    "room_for_all_keys": room_for_all_keys,
+    "a_schedule_of_a_tensor": a_schedule_of_a_tensor,
+    "a_mode_inside": a_mode_inside,
+    "sizes_that_are_marked": sizes_that_are_marked,
+    "a_model_that_trains": a_model_that_trains,
+    "an_optimizer_that_is_compiled": an_optimizer_that_is_compiled,
+    "evaluation_without_gradients": evaluation_without_gradients,
+}

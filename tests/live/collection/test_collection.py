@@ -1,17 +1,13 @@
 """The collection of programs with nothing wrong: they have no finding. Real compiler, backend "eager"."""
 
 import pytest
-import torch
 
 import compilediag
 from tests.live.collection.clean import CLEAN
+from tests.live.programs import compiled
 
 
-def compiled(function, **options):
-    return torch.compile(function, **{"backend": "eager", **options})
-
-
-@pytest.mark.parametrize("program", CLEAN, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", CLEAN.values(), ids=CLEAN)
 def test_a_program_with_nothing_wrong_has_no_finding(program):
     with compilediag.watch() as session:
         program(compiled)
