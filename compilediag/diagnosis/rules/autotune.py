@@ -9,8 +9,8 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from ...decode.records.autotune_choices import INFINITE
 from ...events import AutotuneChoice, Rows
@@ -38,6 +38,9 @@ from ..evidence import (
 )
 from ..finding import Finding
 from ..rule import Rule, report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: A choice that passes an early stage is timed again in a later one: only the later time counts.
 _EARLY = ("prescreen", "precompile")
@@ -127,6 +130,16 @@ def find_tuning_runs(evidence: Evidence) -> list[TuningRun]:
 def group_by_run(data: Rows) -> list[list[AutotuneChoice]]:
     """The rows of each run, in the order of their events."""
     return list(group_by(data.rows(AutotuneChoice), get_run_key).values())
+
+
+def make_runs_frame(data: Rows) -> pd.DataFrame:
+    """One row per run, with the fields of `TuningRun` as columns; missing numbers are NA."""
+    import pandas as pd
+
+    runs = [asdict(run) | {"label": run.label} for run in find_tuning_runs(data)]
+    frame = pd.DataFrame(runs, columns=[*TuningRun.__dataclass_fields__, "label"])
+    numbers = {name: "float64" for name, f in TuningRun.__dataclass_fields__.items() if "float" in str(f.type)}
+    return frame.astype({**numbers, "break_even": "Int64"})
 
 
 def get_run_key(row: AutotuneChoice) -> RunKey:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...events import CudaGraphAction, Rows
 from ...formatting import (
@@ -25,6 +25,9 @@ from ..change import CodeChange
 from ..evidence import Evidence, find_first, get_place, group_by, is_timed, kept_of, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: What the reason of a skip begins with -> what to change. The first that fits counts.
 SKIPS = (
@@ -351,6 +354,16 @@ def group_by_function(data: Rows) -> list[GraphFunction]:
     for row in data.rows(CudaGraphAction):
         groups.setdefault(GraphFunction.key(row), GraphFunction.of(row)).add(row)
     return list(groups.values())
+
+
+def make_functions_frame(data: Rows) -> pd.DataFrame:
+    """One row per function: its counts, its last reason, and `coverage`, the share of calls that a replay answered."""
+    import pandas as pd
+
+    rows = [function.as_dict() | {"coverage": function.coverage} for function in group_by_function(data)]
+    names = list(rows[0]) if rows else ["event_id", "function", "mode", "coverage"]
+    counts = ("replays", "eager", "line", "pool_bytes")
+    return pd.DataFrame(rows, columns=names).astype({name: "Int64" for name in counts if name in names})
 
 
 @dataclass
