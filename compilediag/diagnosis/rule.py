@@ -191,26 +191,24 @@ def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
             return next((change for change in found if change is not None), None)
 
 
-class _Words(dict[str, str]):
-    """The facts about a cause that texts name; each is computed when it is needed."""
+class _Words:
+    """The facts about a cause that texts name; each is computed once, when a text needs it."""
 
     def __init__(self, rule: Rule, cause: Cause):
-        super().__init__()
         self._cause = cause
-        self._make: dict[str, Callable[[Cause], str]] = {
-            **WORDS,
-            **rule.words,
-            "name": lambda cause: get_name(cause, rule.it),
-        }
-
-    def __missing__(self, name: str) -> str:
-        self[name] = self._make[name](self._cause)
-        return self[name]
+        self._make: Mapping[str, Callable[[Cause], str]] = {**WORDS, **rule.words}
+        self._known = {"name": get_name(cause, rule.it)}
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
-        known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
-        return next(known, templates[-1]).format_map(self).strip()
+        for template in templates:
+            names = _FACT.findall(template)
+            for name in names:
+                if name not in self._known:
+                    self._known[name] = self._make[name](self._cause)
+            if all(map(self._known.get, names)):
+                break
+        return template.format_map(self._known).strip()
 
 
 def get_name(cause: Cause, fallback: str) -> str:

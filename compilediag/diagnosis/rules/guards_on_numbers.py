@@ -7,8 +7,8 @@ the sizes 0 and 1, for what a line of the code fixes, and for tensors of modules
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -28,7 +28,7 @@ from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
 from ..causes.value_facts import StaticChoice, find_uses
 from ..change import CodeChange, Settings, find_listed, fix_code
-from ..evidence import get_place, group_by
+from ..evidence import get_place
 from ..rule import (
     Advice,
     Case,
@@ -146,10 +146,11 @@ def is_usual(cause: Cause) -> bool:
 
     More of them show that the value did not become dynamic after its first change.
     """
-    rows = cause.seen or cause.recompiles
-    by_value = group_by(rows, lambda row: (get_place(row), row.region, name_any_instance(row.guard_source or "")))
+    by_value = defaultdict[Hashable, list[Recompile]](list)
+    for row in cause.seen or cause.recompiles:
+        by_value[get_place(row), row.region, name_any_instance(row.guard_source or "")].append(row)
     for found in by_value.values():
-        values = [value for value in (found[0].expected, *(row.actual for row in found)) if value is not None]
+        values = [value for value in (found[0].expected, *[row.actual for row in found]) if value is not None]
         came = set(values[1:])
         if cause.path.is_size:
             usual = len(came & ZERO_ONE - set(values[:1])) + bool(came - ZERO_ONE)
