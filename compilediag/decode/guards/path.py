@@ -200,26 +200,25 @@ class Path:
     @property
     def is_dimension(self) -> bool:
         """True for a number of a tensor's geometry: the size or stride of a dimension, or the offset in its storage."""
-        return self._is_item_of_dimension or self.steps[-1:] == (Step("method", "storage_offset"),)
-
-    @property
-    def _is_item_of_dimension(self) -> bool:
-        steps = self.steps
-        is_item = len(steps) > 1 and steps[-1].kind == "item" and steps[-2].kind == "method"
-        return is_item and steps[-2].value in _OF_DIMENSIONS
+        return self.dim is not None or self.steps[-1:] == (Step("method", "storage_offset"),)
 
     @property
     def dim(self) -> int | None:
         """The dimension that it is the size or stride of; None for anything else."""
-        key = self.steps[-1].value if self._is_item_of_dimension else None
-        return key if type(key) is int else None
+        match self.steps[-2:]:
+            case Step("method", "size" | "stride"), Step("item", int(dim)):
+                return dim
+        return None
 
     @property
     def tensor_property(self) -> str | None:
         """What it is of a tensor: "size", "stride", "dim", "dtype", ...; None for a value of its own."""
-        if not self.steps or self.dim is not None:
-            return str(self.steps[-2].value) if self.steps else None
-        return str(self.steps[-1].value) if self.steps[-1][:2] in _PROPERTIES else None
+        match self.steps[-2:]:
+            case Step("method", "size" | "stride" as name), Step("item", int()):
+                return str(name)
+            case *_, Step(kind, name) if (kind, name) in _PROPERTIES:
+                return str(name)
+        return None
 
     @property
     def is_size(self) -> bool:

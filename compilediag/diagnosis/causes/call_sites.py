@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypedDict
 
-from ...decode.call_stacks import Frame, OwnCode, find_torch_path, is_torch_file
+from ...decode.call_stacks import OwnCode, find_torch_path, is_torch_file
 from ...decode.guards.path import Expression, Path, Step, list_sources, parse_expression
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
 from ...formatting import format_line, format_place, parse_resumed
@@ -49,9 +49,10 @@ class NamedValue:
     """A guarded value in the user's names at the call site; several of a guard on how they relate.
 
     Without a name there it has no paths, and `reason` says why, in one line. `is_inside` is true for names that are
-    bound inside the statement.
+    bound inside the statement. Without a call site it has no name.
     """
 
+    site: CallSite | None = None
     paths: tuple[Path, ...] = ()
     is_inside: bool = False
     reason: str | None = None
@@ -65,6 +66,21 @@ class NamedValue:
     def base(self) -> str | None:
         """What is passed: `ids` of `ids.shape[0]`, and of `len(ids)`."""
         return _find_base(self.paths[0]).code if self.paths else None
+
+    @property
+    def key(self) -> str | None:
+        """A text that is equal for guards on one expression at one line of the user's code; None without a name."""
+        if self.site is None or self.expression is None:
+            return None
+        return f"{self.site.file}:{self.site.line}:{self.expression}"
+
+    @property
+    def position(self) -> int | None:
+        """Where the user's call has the value: the offset in its text; None if it is not there."""
+        if self.site is None or not self.site.call or self.base is None:
+            return None
+        found = re.search(rf"(?<![\w.]){re.escape(self.base)}(?!\w)", self.site.call)
+        return found.start() if found else None
 
     @cached_property
     def is_duplicable(self) -> bool:
@@ -136,64 +152,83 @@ class CallSites:
     def __init__(self, evidence: Evidence):
         self._own = read_own_code(evidence)
         self._stacks = evidence.stacks
-        self._paths: dict[str | None, tuple[tuple[StackFrame, ...], int | None]] = {}
+        self._calls: dict[str | None, _CallPath] = {}
         self._names: dict[tuple[str | None, str], NamedValue] = {}
 
     def find(self, compile_key: str | None) -> CallSite | None:
         """The line of the user's own code that calls into compiled code; None if no such frame is recorded."""
-        path, at = self._get_path(self._stacks.find(compile_key))
-        if at is None:
-            return None
-        row, outer = path[at], at
-        while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
-            outer -= 1
-        return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
+        return self._read_call(self._stacks.find(compile_key)).site
 
-    def name(self, compile_key: str | None, source: str) -> NamedValue:
+    def name(self, compile_key: str | None, source: str | None) -> NamedValue:
         """What a value of the compiled function is called at its call site; several sources are joined by commas."""
-        stack = self._stacks.find(compile_key)
+        stack, source = self._stacks.find(compile_key), source or ""
         if (stack, source) not in self._names:
+            call = self._read_call(stack)
+            named, reason = NamedValue(call.site), call.reason
             try:
-                self._names[stack, source] = self._follow_all(stack, list_sources(source))
+                for value in list_sources(source) if reason is None else ():
+                    if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
+                        raise MappingFailed(f"`{format_line(value.text, 60)}` is not one value")
+                    one = _follow(call.levels, value)
+                    named = replace(named, paths=named.paths + one.paths, is_inside=named.is_inside or one.is_inside)
             except MappingFailed as error:
-                self._names[stack, source] = NamedValue(reason=str(error))
+                reason = str(error)
+            self._names[stack, source] = named if reason is None else NamedValue(call.site, reason=reason)
         return self._names[stack, source]
 
-    def _follow_all(self, stack: str | None, values: Sequence[Path]) -> NamedValue:
-        """Follow values from the compiled function, the last level, to the call site, the first one. MappingFailed if
-        one of them has no name there.
+    def find_names(
+        self, rows: Iterable[Recompile], members: Sequence[Recompile], others: Iterable[SizeAt]
+    ) -> UserNames:
+        """The names of a cause by its recompiles. `members` are recompiles by all values that are the same change, and
+        `others` the sizes of guards that failed beside it, each with its function.
         """
-        path, at = self._get_path(stack)
-        if at is None:
-            raise MappingFailed("no frame of your own code calls it" if path else "its call stack is not recorded")
-        levels: list[_Level] = []
-        between: list[Frame] = []
-        for place, row in enumerate(path[at:], at):
-            if place == len(path) - 1 or not is_torch_file(row.file or ""):
-                signature = None if row.parameters is None else read_signature(row.parameters)
-                levels.append(_Level(row, signature, tuple(between)))
-                between = []
-            else:
-                between.append(Frame(row.file, row.line, row.function, row.code))
-        paths: list[Path] = []
-        is_inside = False
-        for value in values:
-            if not value.root.isidentifier() or value.steps[:1] == (Step("call"),):
-                raise MappingFailed(f"`{format_line(value.text, 60)}` is not one value")
-            named = _follow(levels, len(levels) - 1, value)
-            paths += named.paths
-            is_inside = is_inside or named.is_inside
-        return NamedValue(tuple(paths), is_inside)
+        found, reason, first = [*rows][:_MAX_ROWS], None, None
+        for row in found:
+            value = self.name(row.compile_key, row.guard_source)
+            if value.expression is not None:
+                is_whole = all(self.name(one.compile_key, one.guard_source).base for one in members)
+                # In the user's own function, its parameter reads better than a call such as `torch.randn(size, 16)`.
+                is_own = self._own.is_own(row.file, row.function) and "(" in (value.base or "")
+                paths = list_sources(row.guard_source or "") if is_own else value.paths
+                return UserNames(value.site, paths, None, self._list_sites(found, {*others}), is_whole)
+            if value.site is not None:
+                first, reason = first or value.site, reason or value.reason
+        return UserNames(first, (), reason)
 
-    def _get_path(self, stack: str | None) -> tuple[tuple[StackFrame, ...], int | None]:
-        """The frames of a stack, outermost first, of which the compiled one is the last, and the call site's place."""
-        if stack not in self._paths:
+    def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
+        """The lines with the names of the values there. A value is one of the function that it was guarded in."""
+        sources = others | {(get_place(row), row.guard_source or "") for row in rows}
+        found: dict[tuple[str, int], NamedSite] = {}
+        for place, key in ((get_place(row), key) for row in rows for key in (row.closest_compile_key, row.compile_key)):
+            site = self.find(key)
+            if site is None:
+                continue
+            known = found.get((site.file, site.line)) or NamedSite(site)
+            own = frozenset(source for at, source in sources if at == place and source) - known.sources
+            names = dict(known.names)
+            for source in own:
+                value = self.name(key, source)
+                if value.base is not None and value.is_duplicable:
+                    names[source] = value.base
+            found[site.file, site.line] = replace(known, names=names, sources=known.sources | own)
+        return tuple(found.values())
+
+    def _read_call(self, stack: str | None) -> _CallPath:
+        """The call that a stack is of, with its steps; each is read once."""
+        if stack not in self._calls:
             path = tuple(reversed([*self._stacks.walk(stack)]))
-            self._paths[stack] = path, self._find_place(path)
-        return self._paths[stack]
+            at = self._find_place(path)
+            if at is None:
+                reason = "no frame of your own code calls it" if path else "its call stack is not recorded"
+                self._calls[stack] = _CallPath(reason=reason)
+            else:
+                self._calls[stack] = _CallPath(_make_site(path, at), _read_levels(path[at:]))
+        return self._calls[stack]
 
     def _find_place(self, path: Sequence[StackFrame]) -> int | None:
-        """The place of the call site in a stack: the innermost one of the user's that has the arguments."""
+        """The place of the call site in a stack, outermost frame first: the innermost frame of the user's that has the
+        arguments.
+        """
         end = find_compiled_call(path)
         if end is None:
             # The code after a graph break is called by the function itself.
@@ -211,62 +246,6 @@ class CallSites:
             if not _passes_on(path[at]) or not all(is_torch_file(row.file or "") for row in path[outer + 1 : at]):
                 return at
         return min(places, default=None)
-
-    # The values of recompiles
-
-    def find_key(self, row: Recompile) -> str | None:
-        """A text that is equal for guards on one expression at one line of the user's code; None without a name."""
-        site, value = self._find_value(row)
-        if site is None or not row.guard_source or value is None or value.expression is None:
-            return None
-        return f"{site.file}:{site.line}:{value.expression}"
-
-    def find_position(self, row: Recompile) -> int | None:
-        """Where the user's call has the value: the offset in its text; None if it is not there."""
-        site, value = self._find_value(row)
-        if site is None or not site.call or value is None or value.base is None:
-            return None
-        found = re.search(rf"(?<![\w.]){re.escape(value.base)}(?!\w)", site.call)
-        return found.start() if found else None
-
-    def find_names(
-        self, rows: Iterable[Recompile], members: Sequence[Recompile], others: Iterable[SizeAt]
-    ) -> UserNames:
-        """The names of a cause by its recompiles. `members` are recompiles by all values that are the same change, and
-        `others` the sizes of guards that failed beside it, each with its function.
-        """
-        found, reason, first = [*rows][:_MAX_ROWS], None, None
-        for row in found:
-            site, value = self._find_value(row)
-            if site is not None and value is not None and value.expression is not None:
-                is_whole = all(self.name(one.compile_key, one.guard_source or "").base for one in members)
-                # In the user's own function, its parameter reads better than a call such as `torch.randn(size, 16)`.
-                is_own = self._own.is_own(row.file, row.function) and "(" in (value.base or "")
-                paths = list_sources(row.guard_source or "") if is_own else value.paths
-                return UserNames(site, paths, None, self._list_sites(found, {*others}), is_whole)
-            first, reason = first or site, reason or (value.reason if value is not None else None)
-        return UserNames(first, (), reason)
-
-    def _find_value(self, row: Recompile) -> tuple[CallSite | None, NamedValue | None]:
-        """The call site of a recompile, and its guarded value there."""
-        site = self.find(row.compile_key)
-        return site, self.name(row.compile_key, row.guard_source or "") if site is not None else None
-
-    def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
-        """The lines with the names of the values there. A value is one of the function that it was guarded in."""
-        sources = others | {(get_place(row), row.guard_source or "") for row in rows}
-        found: dict[tuple[str, int], NamedSite] = {}
-        for place, key in ((get_place(row), key) for row in rows for key in (row.closest_compile_key, row.compile_key)):
-            site = self.find(key)
-            if site is not None:
-                known = found.get((site.file, site.line)) or NamedSite(site)
-                own = frozenset(source for at, source in sources if at == place and source) - known.sources
-                named = ((source, self.name(key, source)) for source in own)
-                names = {source: one.base for source, one in named if one.base is not None and one.is_duplicable}
-                found[site.file, site.line] = replace(
-                    known, names={**known.names, **names}, sources=known.sources | own
-                )
-        return tuple(found.values())
 
 
 @kept
@@ -327,12 +306,25 @@ def _passes_on(row: StackFrame) -> bool:
 # From the compiled function to the call site
 
 
+class Passed(NamedTuple):
+    """What torch's frames do to a call: is an object called, and which attribute of it is the object of the method?"""
+
+    is_object: bool = False
+    members: tuple[Step, ...] = ()
+
+
 class _Level(NamedTuple):
-    """A frame outside torch, the parameters of its function, and torch's frames between its caller and it."""
+    """A frame outside torch, and how the one around it calls it.
+
+    `signature` has the parameters of its function, `call` is the code of the caller that runs it, and `passed` what
+    torch's frames between do to that call. Without a call, `reason` says why.
+    """
 
     row: StackFrame
     signature: Signature | None
-    torch_frames: tuple[Frame, ...]
+    call: ParsedCall | ObjectUse | None = None
+    passed: Passed = Passed()
+    reason: str = ""
 
     @property
     def function(self) -> str:
@@ -342,73 +334,120 @@ class _Level(NamedTuple):
     def where(self) -> str:
         return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
 
+    def has(self, root: str) -> bool:
+        """True if its function is known to have this parameter."""
+        return self.signature is not None and root in self.signature.names
 
-def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
-    at, path = _leave_resumed(steps, at, path)
-    if at == 0:
-        return NamedValue((path,))
-    caller, signature = steps[at - 1], steps[at].signature
-    # A log has no parameters: what no argument is called is found out by what calls it.
-    if signature is not None and path.root not in signature.names:
-        # A global, or a variable of the function around, has the same name in the whole file.
-        if steps[at].row.file != steps[0].row.file and path.root not in _MODULES:
-            raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
-        return NamedValue((path,))
-    arguments, text = _bind(steps[at], caller, path)
-    if at == 1:
-        if len(arguments) > 1:
-            raise MappingFailed(f"`{path.root}` is one of several arguments of `{format_line(text, 60)}`")
-        node, rest = open_displays(arguments[0])
-        written = get_text(node, text)
-        if isinstance(node, ast.Constant):
-            raise MappingFailed(f"the call passes {format_line(written, 60)}, which has no name")
-        is_primary = isinstance(node, _PRIMARY) or not rest
-        path = Path(written if is_primary else f"({written})", steps=rest)
-        return NamedValue((path,), caller.row.function in _INSIDE)
-    failures = []
-    for argument in arguments:
-        try:
-            return _follow(steps, at - 1, _continue(caller, argument, text))
-        except MappingFailed as error:
-            failures.append(error)
-    raise failures[-1]
+    def check_assigned(self, root: str, function: str | None = None) -> None:
+        """MappingFailed if a name has another value than the parameter had."""
+        if root in (self.row.assigned or ()):
+            raise MappingFailed(f"`{root}` is assigned again in {function or self.where} before that")
 
 
-def _leave_resumed(steps: list[_Level], at: int, path: Path) -> tuple[int, Path]:
-    """The step of the function itself, where the value is one of the code after a graph break in it."""
-    inner = steps[at]
-    resumed = parse_resumed(inner.row.function)
+class _CallPath(NamedTuple):
+    """A call into compiled code: its line, and the levels from there, the first one, to the compiled function, the
+    last one. Without a call site, `reason` says why.
+    """
+
+    site: CallSite | None = None
+    levels: tuple[_Level, ...] = ()
+    reason: str | None = None
+
+
+def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
+    """The call site at a place in a stack, in the function around a comprehension."""
+    row, outer = path[at], at
+    while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
+        outer -= 1
+    return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
+
+
+def _read_levels(path: Sequence[StackFrame]) -> tuple[_Level, ...]:
+    """The levels of the frames from a call site to the compiled one, each with the call of it."""
+    levels: list[_Level] = []
+    between: list[StackFrame] = []
+    for row in path:
+        if row is not path[-1] and is_torch_file(row.file or ""):
+            between.append(row)
+            continue
+        level = _Level(row, None if row.parameters is None else read_signature(row.parameters))
+        if levels:
+            caller = levels[-1]
+            # torch's logs leave out the innermost frames: torch's own frames show that none of the user's is missing.
+            is_next = caller.signature is not None or bool(between)
+            try:
+                passed = follow_torch_frames(between)
+                call = find_call(caller.row.call, caller.row.code, level.function, is_next)
+                level = level._replace(call=call, passed=passed)
+            except MappingFailed as error:
+                level = level._replace(reason=str(error))
+        levels.append(level)
+        between = []
+    return tuple(levels)
+
+
+def _follow(levels: Sequence[_Level], path: Path) -> NamedValue:
+    """Follow a value from the compiled function, the last level, to the call site, the first one. MappingFailed if it
+    has no name there.
+    """
+    while True:
+        levels = _leave_resumed(levels, path.root)
+        callee, outer = levels[-1], levels[:-1]
+        if not outer:
+            return NamedValue(paths=(path,))
+        # A log has no parameters: what no argument is called is found out by what calls it.
+        if callee.signature is not None and not callee.has(path.root):
+            # A global, or a variable of the function around, has the same name in the whole file.
+            if callee.row.file != levels[0].row.file and path.root not in _MODULES:
+                raise MappingFailed(f"`{path.root}` is a global of {format_place(callee.row.file, None)}")
+            return NamedValue(paths=(path,))
+        arguments, text = _bind(callee, path)
+        if len(outer) == 1:
+            if len(arguments) > 1:
+                raise MappingFailed(f"`{path.root}` is one of several arguments of `{format_line(text, 60)}`")
+            return _name_argument(outer[0], arguments[0], text)
+        for argument in arguments[:-1]:
+            with contextlib.suppress(MappingFailed):
+                return _follow(outer, _continue(outer[-1], argument, text))
+        levels, path = outer, _continue(outer[-1], arguments[-1], text)
+
+
+def _leave_resumed(levels: Sequence[_Level], root: str) -> Sequence[_Level]:
+    """The levels to the function itself, where the value is one of the code after a graph break in it."""
+    resumed = parse_resumed(levels[-1].row.function)
     if resumed is None:
-        return at, path
-    if path.root.startswith(_MADE_UP):
-        raise MappingFailed(f"`{path.root}` is a value of the code before the graph break; it has no name")
-    while at > 0 and parse_resumed(steps[at].row.function) is not None:
+        return levels
+    if root.startswith(_MADE_UP):
+        raise MappingFailed(f"`{root}` is a value of the code before the graph break; it has no name")
+    at = len(levels) - 1
+    while at > 0 and parse_resumed(levels[at].row.function) is not None:
         at -= 1
-    own = steps[at]
+    own = levels[at]
     if own.row.function != resumed[0]:
         raise MappingFailed(f"the call of {resumed[0]} is part of the compiled code of {own.where}")
-    if _has(inner, path.root) and own.signature is not None and not _has(own, path.root):
-        raise MappingFailed(f"`{path.root}` is a local variable of {resumed[0]}")
-    for step in steps[at : steps.index(inner) + 1]:
-        _check_assigned(step, path.root, resumed[0])
-    return at, path
+    if levels[-1].has(root) and own.signature is not None and not own.has(root):
+        raise MappingFailed(f"`{root}` is a local variable of {resumed[0]}")
+    for level in levels[at:]:
+        level.check_assigned(root, resumed[0])
+    return levels[: at + 1]
 
 
-def _has(step: _Level, root: str) -> bool:
-    return step.signature is not None and root in step.signature.names
+def _name_argument(caller: _Level, argument: Argument, text: str) -> NamedValue:
+    """The name of an argument at the call site, whose call is `text`."""
+    node, rest = open_displays(argument)
+    written = get_text(node, text)
+    if isinstance(node, ast.Constant):
+        raise MappingFailed(f"the call passes {format_line(written, 60)}, which has no name")
+    is_primary = isinstance(node, _PRIMARY) or not rest
+    path = Path(written if is_primary else f"({written})", steps=rest)
+    return NamedValue(paths=(path,), is_inside=caller.row.function in _INSIDE)
 
 
-def _check_assigned(step: _Level, root: str, function: str | None = None) -> None:
-    if root in (step.row.assigned or ()):
-        raise MappingFailed(f"`{root}` is assigned again in {function or step.where} before that")
-
-
-def _bind(callee: _Level, caller: _Level, path: Path) -> tuple[tuple[Argument, ...], str]:
-    """The arguments of the caller's call that a value of the called function can be, and the text of that call."""
-    passed = follow_torch_frames(callee.torch_frames)
-    # torch's logs leave out the innermost frames: torch's own frames show that none of the user's is missing.
-    is_next = caller.signature is not None or bool(callee.torch_frames)
-    call = find_call(caller.row.call, caller.row.code, callee.function, is_next)
+def _bind(callee: _Level, path: Path) -> tuple[tuple[Argument, ...], str]:
+    """The arguments of the call of a function that a value of it can be, and the text of that call."""
+    call, passed = callee.call, callee.passed
+    if call is None:
+        raise MappingFailed(callee.reason)
     if isinstance(call, ObjectUse):
         if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
             return (Argument(call.value, path.steps),), call.text
@@ -446,7 +485,7 @@ def _continue(step: _Level, argument: Argument, text: str) -> Path:
     if step.signature is not None and path.root not in step.signature.names:
         raise MappingFailed(f"`{path.root}` is no parameter of {step.where}")
     if parse_resumed(step.row.function) is None:
-        _check_assigned(step, path.root)
+        step.check_assigned(path.root)
     return path.extend(rest)
 
 
@@ -871,14 +910,7 @@ _PASSING_ON = {
 }
 
 
-class Passed(NamedTuple):
-    """What torch's frames do to a call: is an object called, and which attribute of it is the object of the method?"""
-
-    is_object: bool = False
-    members: tuple[Step, ...] = ()
-
-
-def find_compiled_call(frames: Sequence[Frame | StackFrame]) -> int | None:
+def find_compiled_call(frames: Sequence[StackFrame]) -> int | None:
     """The place of the outermost frame in which torch begins a compiled call; None if a log has left it out."""
     places = [at for at, frame in enumerate(frames) if find_torch_path(frame.file or "") == "_dynamo/eval_frame.py"]
     certain = [at for at in places if frames[at].function in _COMPILED]
@@ -886,7 +918,7 @@ def find_compiled_call(frames: Sequence[Frame | StackFrame]) -> int | None:
     return min(certain or possible, default=None)
 
 
-def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
+def follow_torch_frames(frames: Iterable[StackFrame]) -> Passed:
     """What the frames between a call and its function do. MappingFailed if they make arguments of their own."""
     is_object, members = False, list[Step]()
     for frame in frames:

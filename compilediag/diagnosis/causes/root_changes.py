@@ -150,7 +150,7 @@ def list_changes(evidence: Evidence) -> list[list[GuardChange]]:
                 if (tensor := change.key.path.subject) in strides:
                     continue
                 strides.add(tensor)
-            name = sites.find_key(change.row)
+            name = sites.name(row.compile_key, change.row.guard_source).key
             found[-1].append(change if name is None else replace(change, name=f"{change.key.family}:{name}"))
     return found
 
@@ -625,7 +625,9 @@ def _rank(graph: ChangeGraph, change: GuardChange, number: int) -> tuple[bool, b
     """Sorts guards: those on parameters, which only another module has, then sizes as the user's call names them, and
     numbers as the code reads them.
     """
-    position = graph.sites.find_position(change.row) if change.is_size else change.row.user_line
+    position = change.row.user_line
+    if change.is_size:
+        position = graph.sites.name(change.row.compile_key, change.row.guard_source).position
     return not _is_of_module(change), not change.is_size, position is None, position or 0, number
 
 
