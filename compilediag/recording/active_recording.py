@@ -30,15 +30,13 @@ from ..sources.hooks import own_errors
 from ..storage.recorded_data import RecordedData
 from ..storage.session_files import (
     OF_THE_PATH,
-    SESSION_FILE,
     Taken,
     make_temporary,
     name_temporary,
-    remove,
     remove_abandoned,
     remove_temporary,
 )
-from ..storage.store import Store
+from ..storage.store import SESSION_FILE, Store, remove
 from ..system import clock, own_log
 from ..system.files import check_replaceable, make_absolute
 from ..system.interrupts import finish, ignore, pass_on

@@ -22,10 +22,11 @@ from typing import Any
 from ..errors import CompilediagError
 from ..events import Event, SourceStatus
 from ..system import own_log
+from ..system.files import close_all, open_into
 from ..system.interrupts import ignore, pass_on
 from .rows import Owner
-from .session_files import OF_THE_PATH, RECORDED, close_all, find_file_key, open_into
-from .store import States, Store
+from .session_files import OF_THE_PATH
+from .store import RECORDED, States, Store, find_file_key
 
 logger = logging.getLogger("compilediag")
 #: Where the header of a SQLite file has its application id. A session's is random: another session has another one.
