@@ -36,10 +36,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from ..decode.bounded_text import MAX_TEXT, bound_text
 from ..errors import NewerSchema, NotASession, WrongInput
 from ..events import BY_TABLE, KINDS, SCHEMA_VERSION, ColumnSpec, Event
-from ..formatting import format_line
+from ..formatting import MAX_TEXT, bound_text, format_line
 from ..system import own_log
 from ..system.files import OutputKind, create_private, open_into
 from ..system.interrupts import finish, ignore, pass_on
