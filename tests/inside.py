@@ -24,11 +24,12 @@ from compilediag.logs import dask
 from compilediag.recording import active_recording
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
-from compilediag.sources.hooks import late_imports, own_errors, patches
+from compilediag.sources.hooks import late_imports, patches
 from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName, Unavailable
 from compilediag.storage import session_writer
 from compilediag.storage.recorded_data import RecordedData
 from compilediag.storage.store import Store
+from compilediag.system import own_errors
 from compilediag.views import esm
 from compilediag.views.model import ViewModel, dumps
 from compilediag.views.patches import QUIET_S, Pump, split_patch

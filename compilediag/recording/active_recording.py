@@ -26,7 +26,6 @@ from typing import Any
 from .. import sources
 from ..errors import CompilediagError
 from ..events import ON_COMPILE, WarmupEnd
-from ..sources.hooks import own_errors
 from ..storage.recorded_data import RecordedData
 from ..storage.session_files import (
     OF_THE_PATH,
@@ -37,9 +36,10 @@ from ..storage.session_files import (
     remove_temporary,
 )
 from ..storage.store import SESSION_FILE, Store, remove
-from ..system import clock, own_log
+from ..system import clock, own_errors
 from ..system.files import check_replaceable, make_absolute
 from ..system.interrupts import finish, ignore, pass_on
+from ..system.own_errors import log_warning
 from ..system.program import META_KEY as PROGRAM
 from ..system.program import describe_program, identify_process, list_library_folders, program_name
 from ..version import __version__
@@ -167,7 +167,7 @@ class ActiveRecording:
             try:
                 self.end_warmup(self.warmup.on_compile, "warmup_steps")
             except CompilediagError as error:
-                own_log.warning("compilediag: %s", error)
+                log_warning("compilediag: %s", error)
                 self.end_warmup("warn", "warmup_steps")
 
     def end_warmup(self, on_compile: str, ended_by: str = "end_warmup") -> None:
@@ -219,7 +219,7 @@ class ActiveRecording:
         except Exception as error:
             pass_on(error)
             self.recorder.note_error(error)
-            own_log.warning("compilediag: the watch could not be ended completely: %r", error)
+            log_warning("compilediag: the watch could not be ended completely: %r", error)
             own_errors.report("watch", error)
             return False
         return True

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 
 from ..sources.hooks.late_imports import WhenImported
-from ..system import own_log
 from ..system.child_processes import find_parent
 from ..system.interrupts import pass_on
+from ..system.own_errors import log_warning
 from .active_recording import begin, end_all, is_recorded_by_another
 
 #: multiprocessing calls its finalizers of a higher priority first, and those of its own queues and pools have 10 to 15.
@@ -55,4 +55,4 @@ class TorchImports(MetaPathFinder):
 
 def _note(error: BaseException) -> None:
     pass_on(error)
-    own_log.warning("compilediag: process %d is not recorded: %s", os.getpid(), error)
+    log_warning("compilediag: process %d is not recorded: %s", os.getpid(), error)

@@ -16,9 +16,10 @@ import sys
 from collections.abc import Collection
 
 from ..errors import CompilediagError
+from ..system import own_errors
 from ..system.interrupts import ignore, pass_on
 from .compile_context import EventSink
-from .hooks import late_imports, own_errors, patches
+from .hooks import late_imports, patches
 from .hooks.source import Source
 from .hooks.torch_names import NothingToWatch, Unavailable
 

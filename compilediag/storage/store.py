@@ -39,9 +39,9 @@ from typing import Any
 from ..errors import NewerSchema, NotASession, WrongInput
 from ..events import BY_TABLE, KINDS, SCHEMA_VERSION, ColumnSpec, Event
 from ..formatting import MAX_TEXT, bound_text, format_line
-from ..system import own_log
 from ..system.files import OutputKind, create_private, open_into
 from ..system.interrupts import finish, ignore, pass_on
+from ..system.own_errors import log_debug
 from ..system.program import is_recorded_elsewhere
 from .rows import Owner, deflate, get_owner, insert_events, insert_rows, list_columns
 
@@ -653,7 +653,7 @@ class Store:
             self.connection.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.DatabaseError as error:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
-            own_log.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
+            log_debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
 
 

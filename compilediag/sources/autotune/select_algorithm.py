@@ -27,8 +27,8 @@ from ...decode.records.autotune_choices import (
 from ...events import AutotuneChoice
 from ...system import clock
 from ...system.interrupts import pass_on
+from ...system.own_errors import describe_error
 from ..compile_context import EventSink, Made, OwnerColumns
-from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
 from ..hooks.threads import PerThread

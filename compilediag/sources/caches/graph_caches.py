@@ -37,9 +37,9 @@ from ...decode.records.cache_records import (
 )
 from ...events import Artifact, CacheLookup
 from ...system import clock
+from ...system.own_errors import describe_error
 from ..compile_context import EventSink, Made
 from ..dynamo.torch_api import INSTANT_EVENT
-from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, Callback, Hook, Source, hook
 from ..hooks.threads import PerThread

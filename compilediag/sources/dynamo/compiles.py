@@ -32,8 +32,8 @@ from ...decode.records.torch_messages import parse_graph_break
 from ...events import Compile
 from ...system import clock
 from ...system.interrupts import pass_on
+from ...system.own_errors import describe_error
 from ..compile_context import MAX_WAITING, EventSink, Made, code_columns
-from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CountingSource, Source, hook, hook_before
 from ..hooks.threads import PerThread, caller_frames

@@ -16,7 +16,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from .own_errors import run_each
+from ...system.own_errors import run_each
 
 #: As all state of a module, it outlives `importlib.reload`.
 _installed: list[WhenImported] = globals().get("_installed", [])

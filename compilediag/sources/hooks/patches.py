@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from . import own_errors
+from ...system import own_errors
 
 #: As all state of a module, it outlives `importlib.reload`.
 _installed: list[Patch] = globals().get("_installed", [])
