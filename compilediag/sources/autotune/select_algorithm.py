@@ -28,10 +28,9 @@ from ...events import AutotuneChoice
 from ...system import clock
 from ...system.interrupts import pass_on
 from ...system.own_errors import describe_error
-from ..compile_context import EventSink, Made, OwnerColumns
+from ..compile_context import EventSink, Made, OwnerColumns, PerThread
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_arguments, require_modules
 from . import torch_api
 

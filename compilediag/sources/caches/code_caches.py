@@ -22,11 +22,10 @@ from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import CacheLookup, KernelCompile, Phase
 from ...system import clock
 from ...system.own_errors import describe_error, error_columns
-from ..compile_context import AttemptColumns, EventSink, Made, OwnerColumns
+from ..compile_context import AttemptColumns, EventSink, Made, OwnerColumns, PerThread
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import MAX_REASON, CacheSource, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, call_arguments
 from . import torch_api
 

@@ -16,8 +16,7 @@ from ...system import clock, own_errors
 from ...system.interrupts import find_interrupt, pass_on
 from ...system.own_errors import error_columns
 from ..compile_context import EventSink, FunctionColumns, Made, OwnerColumns
-from .late_imports import WhenImported
-from .patches import Args, Before, Kwargs, Observer, Patch
+from .patches import Args, Before, Kwargs, Observer, Patch, WhenImported
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
 #: After so many errors of its own a source switches itself off.
