@@ -13,8 +13,9 @@ from .document import escape_unprintable
 from .events import NS_PER_S, Compile, Recompile
 from .formatting import format_function, format_line, format_seconds
 from .recording.recorder import Turn
-from .system import clock, own_log
+from .system import clock
 from .system.interrupts import ignore
+from .system.own_errors import log_warning
 
 if TYPE_CHECKING:
     from .diagnosis.incidents import IncidentFinder
@@ -48,7 +49,7 @@ class IncidentWarnings:
         for incident in self._finder.add(turn.events, turn.warmup):
             # Where it raises, the program has the message.
             if incident.kind != "refused":
-                own_log.warning("compilediag: after the warm-up: %s", format_line(incident, 1_000))
+                log_warning("compilediag: after the warm-up: %s", format_line(incident, 1_000))
 
 
 class ConsoleLine:

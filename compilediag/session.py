@@ -19,7 +19,6 @@ from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
 from .storage.data import SessionData, TableProperties
 from .storage.session_files import (
-    close_all,
     delete_old,
     list_kept,
     mark_kept,
@@ -28,7 +27,7 @@ from .storage.session_files import (
     remove_temporary,
     unmark_kept,
 )
-from .system.files import make_absolute
+from .system.files import close_all, make_absolute
 
 if TYPE_CHECKING:
     import anywidget

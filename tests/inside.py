@@ -24,7 +24,7 @@ from compilediag.logs import dask
 from compilediag.recording import active_recording
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
-from compilediag.sources.hooks import late_imports, own_errors, patches
+from compilediag.sources.hooks import patches
 from compilediag.sources.hooks.torch_names import NothingToWatch, TorchName, Unavailable
 from compilediag.storage import session_writer
 from compilediag.storage.recorded_data import RecordedData
@@ -41,9 +41,9 @@ read_rank = sources.rank
 #: (name, status, reason) of each source, if a watch began now.
 probe_all = sources.probe_all
 #: The modules whose import is waited for.
-list_late_imports = late_imports.list_waiting
+list_late_imports = patches.list_waiting
 #: Called with what a hook swallows: (name of the source, exception).
-error_listeners = own_errors.listeners
+error_listeners = sources.own_errors.listeners
 #: What a page is sent, as the text that is sent.
 to_page_json = dumps
 #: Ends every watch, whatever has begun it.

@@ -43,7 +43,7 @@ OF_SOURCES = (
 #: they do is in one `try`. `__del__` is not broken either: Python prints what is raised there, and continues.
 ENTRIES = (
     "structured_trace._Listeners.__bool__",
-    "late_imports.WhenImported.find_spec",
+    "patches.WhenImported.find_spec",
     "hooks.source.Callback.__call__",
 )
 

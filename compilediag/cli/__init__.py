@@ -13,15 +13,14 @@ from collections.abc import Sequence
 import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.system.arguments import SuggestingParser
-from compilediag.system.child_processes import ignore_parent
 from compilediag.system.files import HTML_PAGE, check_output, find_working_folder
+from compilediag.system.program import ignore_parent
 
 from .assistant_commands import McpCommand, SkillCommand
-from .command_parser import Command, CommandHelpFormatter
+from .command import Command, CommandHelpFormatter, ends_with_output, open_closed_streams
 from .doctor_command import DoctorCommand
 from .fix_command import FixCommand
 from .live_command import LiveCommand
-from .output import ends_with_output, open_closed_streams
 from .run_command import RunCommand
 from .session_commands import (
     CheckCommand,

@@ -9,8 +9,7 @@ from pathlib import Path
 from compilediag.errors import CompilediagError
 from compilediag.system.files import SKILL, check_output, write_file
 
-from .command_parser import Command
-from .output import print_written
+from .command import Command, print_written
 
 TEXT = Path(__file__).parents[1] / "skill.md"
 

@@ -15,8 +15,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from .command_parser import Command
-from .output import add_json_argument, print_document
+from .command import Command, add_json_argument, print_document
 
 #: What compilediag records with each torch, as listed in docs/torch_versions.md. `docs/make_torch_versions.py --run`
 #: writes it.

@@ -15,8 +15,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.logs.inputs import InputKind, check_input
 from compilediag.system.files import write_file
 
-from .command_parser import Command, add_program_arguments, drop_dashes
-from .output import add_json_argument, print_document, print_text
+from .command import Command, add_json_argument, add_program_arguments, drop_dashes, print_document, print_text
 from .try_command import COUNT, PROCESS, SECONDS, open_runner
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 
-from .command_parser import Command
-from .output import print_text
+from .command import Command, print_text
 
 if TYPE_CHECKING:
     from compilediag.logs.folders import FollowedFiles

@@ -28,7 +28,7 @@ from compilediag.views.findings_document import FindingsDocument, make_findings_
 from compilediag.views.queries import MAX_ROWS, MAX_S, QUERIES, list_tables, run_query
 from compilediag.views.redaction import write_redacted
 
-from .output import BUDGET
+from .command import BUDGET
 
 P = ParamSpec("P")
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from compilediag.errors import CompilediagError
 from compilediag.logs.inputs import check_session_output
-from compilediag.system.child_processes import record_children
-from compilediag.system.program import announce_program
+from compilediag.system.program import announce_program, record_children
 
-from .command_parser import Command, add_program_arguments
-from .output import (
+from .command import (
     FINDINGS,
+    Command,
     add_json_argument,
+    add_program_arguments,
     claim_output,
     drop_unwritten,
     get_budget,

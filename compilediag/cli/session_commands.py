@@ -23,9 +23,18 @@ from compilediag.system.arguments import SuggestingParser, find_closest, suggest
 from compilediag.system.files import HISTORY, REPRO, SARIF, check_output, make_absolute, write_file
 from compilediag.system.program import RunningProgram, describe_command, read_program
 
-from .command_parser import Command, drop_dashes, make_number_type
+from .command import (
+    FINDINGS,
+    Command,
+    add_json_argument,
+    drop_dashes,
+    get_budget,
+    make_number_type,
+    print_document,
+    print_text,
+    print_written,
+)
 from .fix_command import FixCommand
-from .output import FINDINGS, add_json_argument, get_budget, print_document, print_text, print_written
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.gate import Baseline, Broken

@@ -16,8 +16,15 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import escape_lines, format_seconds
 from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
-from .command_parser import Command, add_program_arguments, drop_dashes, make_number_type
-from .output import add_json_argument, print_document, print_text
+from .command import (
+    Command,
+    add_json_argument,
+    add_program_arguments,
+    drop_dashes,
+    make_number_type,
+    print_document,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan

@@ -19,8 +19,7 @@ from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 from ..events import CacheLookup
-from ..formatting import cut_text
-from .bounded_text import bound_text, cache_short
+from ..formatting import bound_text, cache_short, cut_text
 
 #: Characters kept of a text, and of source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000

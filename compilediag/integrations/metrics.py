@@ -15,8 +15,8 @@ from typing import Literal
 
 from ..diagnosis.incidents import Incident, IncidentFinder, make_incident_fingerprint, name_causes
 from ..events import CacheLookup, Compile, CudaGraphAction, Event, GuardFailure, Recompile
-from ..system import own_log
 from ..system.interrupts import pass_on
+from ..system.own_errors import log_debug
 from ..watch import Turn, listen, watch
 
 #: At most so many functions have a name of their own.
@@ -120,7 +120,7 @@ class Measuring:
                     names = name_causes(self._session.data)
             except Exception as error:
                 pass_on(error)
-                own_log.debug("compilediag: fingerprints are not known: %r", error)
+                log_debug("compilediag: fingerprints are not known: %r", error)
         with self._lock:
             for metric, row, labels, rank in unnamed:
                 found = names.get(row.compile_key or "", "")

@@ -20,22 +20,14 @@ from ..events import RankMember
 from ..formatting import format_amount
 from ..storage.data import find_last_id
 from ..storage.merging import add_part
-from ..storage.session_files import SESSION_FILE, remove, temporary_file
-from ..storage.store import Store
+from ..storage.session_files import temporary_file
+from ..storage.store import SESSION_FILE, Store, remove
 from ..system.files import check_output, make_absolute
 from ..system.program import BOOT, identify_process
 from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, ProgressBar, find_logs, separate_copies
-from .log_session import (
-    MAX_TEXTS,
-    LogWriter,
-    describe_tally,
-    finish_session,
-    format_counts,
-    read_log,
-    write_part,
-)
+from .log_session import MAX_TEXTS, LogWriter, describe_tally, finish_session, format_counts, read_log, write_part
 from .rank_grouping import GROUPED_FROM, GroupedLogs, group_logs
 from .workers import collect_rarely, start_workers
 

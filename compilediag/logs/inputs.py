@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CompilediagError, WrongInput
-from ..storage.session_files import SESSION_FILE, SQLITE, is_session
+from ..storage.store import SESSION_FILE, SQLITE, is_session
 from ..system.files import check_output
 from ..system.interrupts import pass_on
 

@@ -17,33 +17,34 @@ import sqlite3
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from .. import sources
 from ..errors import CompilediagError
 from ..events import ON_COMPILE, WarmupEnd
-from ..sources.hooks import own_errors
+from ..sources.hooks.patches import WhenImported
 from ..storage.recorded_data import RecordedData
 from ..storage.session_files import (
     OF_THE_PATH,
-    SESSION_FILE,
     Taken,
     make_temporary,
     name_temporary,
-    remove,
     remove_abandoned,
     remove_temporary,
 )
-from ..storage.store import Store
-from ..system import clock, own_log
+from ..storage.store import SESSION_FILE, Store, remove
+from ..system import clock, own_errors
 from ..system.files import check_replaceable, make_absolute
 from ..system.interrupts import finish, ignore, pass_on
+from ..system.own_errors import log_warning
 from ..system.program import META_KEY as PROGRAM
-from ..system.program import describe_program, identify_process, list_library_folders, program_name
+from ..system.program import describe_program, find_parent, identify_process, list_library_folders, program_name
 from ..version import __version__
 from .recorder import Listener, Recorder, WriterStatus
 
@@ -169,7 +170,7 @@ class ActiveRecording:
             try:
                 self.end_warmup(self.warmup.on_compile, "warmup_steps")
             except CompilediagError as error:
-                own_log.warning("compilediag: %s", error)
+                log_warning("compilediag: %s", error)
                 self.end_warmup("warn", "warmup_steps")
 
     def end_warmup(self, on_compile: str, ended_by: str = "end_warmup") -> None:
@@ -221,7 +222,7 @@ class ActiveRecording:
         except Exception as error:
             pass_on(error)
             self.recorder.note_error(error)
-            own_log.warning("compilediag: the watch could not be ended completely: %r", error)
+            log_warning("compilediag: the watch could not be ended completely: %r", error)
             own_errors.report("watch", error)
             return False
         return True
@@ -509,3 +510,48 @@ if not globals().get("_is_registered", False):
             importlib.import_module("zmq.utils.garbage")
     atexit.register(end_all)
 _is_registered = True
+
+
+# A process that a recorded program has started records to its parent's session, as soon as it may compile
+
+#: multiprocessing calls its finalizers of a higher priority first, and those of its own queues and pools have 10 to 15.
+_AFTER_POOLS = 5
+
+
+class TorchImports(MetaPathFinder):
+    """Waits until `torch._dynamo` is imported and whatever of torch imports it is complete; then the process records.
+
+    A process that compiles nothing does not import it, and is not made to.
+    """
+
+    #: The module of torch that is imported now, and itself imports the others.
+    _outermost: str | None = None
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        is_inside = self._outermost in sys.modules  # One whose import fails leaves them.
+        if name.partition(".")[0] != "torch" or is_inside:
+            return None
+        spec = WhenImported({name: self._leave}, _note, _note).find_spec(name)
+        self._outermost = None if spec is None else name
+        return spec
+
+    def _leave(self) -> None:
+        self._outermost = None
+        if "torch._dynamo" not in sys.modules or self not in sys.meta_path:
+            return
+        sys.meta_path.remove(self)
+        parent = find_parent()
+        # A file to which nobody records any more is complete: it would be replaced.
+        if parent is not None and (os.path.isdir(parent[0]) or is_recorded_by_another(Path(parent[0]))):
+            begin(*parent)
+            from multiprocessing import util  # Its import registers a function of `atexit`.
+
+            # A process of a fork server ends without the functions of `atexit`.
+            util.Finalize(None, end_all, exitpriority=_AFTER_POOLS)
+
+
+def _note(error: BaseException) -> None:
+    pass_on(error)
+    log_warning("compilediag: process %d is not recorded: %s", os.getpid(), error)

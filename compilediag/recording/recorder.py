@@ -34,11 +34,11 @@ from typing import Any, TypeVar
 
 from ..events import Artifact, Event, SourceStatus, WarmupEnd
 from ..sources.compile_context import MAX_WAITING, CompileContext, Counter, Feed, Made, Noting, Running, SessionFacts
-from ..sources.hooks.own_errors import describe_error
 from ..storage.rows import TextQuota, clean
 from ..storage.session_writer import Batch, SessionWriter, Unwritten, mark_lost
-from ..system import clock, own_log
+from ..system import clock
 from ..system.interrupts import finish_start, pass_on
+from ..system.own_errors import describe_error, log_debug
 from ..system.source_files import CellNames
 
 # Listeners
@@ -373,7 +373,7 @@ class Recorder:
             except BaseException as worse:
                 if threading.current_thread() is not self._thread:
                     pass_on(worse)
-                own_log.debug("compilediag: %r could not be counted: %r", error, worse)
+                log_debug("compilediag: %r could not be counted: %r", error, worse)
                 if feed is not None:
                     self.note_error(worse)
 

@@ -16,9 +16,10 @@ import sys
 from collections.abc import Collection
 
 from ..errors import CompilediagError
+from ..system import own_errors
 from ..system.interrupts import ignore, pass_on
 from .compile_context import EventSink
-from .hooks import late_imports, own_errors, patches
+from .hooks import patches
 from .hooks.source import Source
 from .hooks.torch_names import NothingToWatch, Unavailable
 
@@ -163,7 +164,7 @@ def detach() -> bool:
     A source whose end fails does not keep the others, nor its own patches. The first error is raised when all that can
     be removed is removed; called again, it tries once more.
     """
-    own_errors.run_each((_end_again, _end_attached, patches.remove_all, late_imports.remove_all))
+    own_errors.run_each((_end_again, _end_attached, patches.remove_all))
     return not (_attached or _unended)
 
 
@@ -193,7 +194,7 @@ def _end(source: Source) -> bool:
 
 def list_hooks() -> list[str]:
     """The functions that are patched now, and the modules whose import is waited for; empty when no watch runs."""
-    return [*patches.list_installed(), *late_imports.list_waiting()]
+    return [*patches.list_installed(), *patches.list_waiting()]
 
 
 def find_user_line() -> tuple[str | None, int | None]:

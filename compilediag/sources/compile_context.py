@@ -13,14 +13,48 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypedDict
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 from ..decode.cache_keys import KeyHistory
 from ..decode.call_stacks import CallStacks
 from ..decode.records.cache_records import CacheStore, LookUp
 from ..events import Artifact, Event, SourceStatus
 from .dynamo import torch_api
-from .hooks.threads import PerThread
+
+Value = TypeVar("Value")
+
+
+class HasThreads(Protocol):
+    """An object with attributes that are `PerThread`; `per_thread` has their values."""
+
+    per_thread: threading.local
+
+
+class PerThread(Generic[Value]):
+    """An attribute with one value per thread, created by `create` when a thread first reads it. It goes when the thread
+    ends; when it is deleted, the next read creates it anew.
+    """
+
+    def __init__(self, create: Callable[[], Value]):
+        self._create = create
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: HasThreads, cls: type) -> Value:
+        values = owner.per_thread.__dict__
+        try:
+            value: Value = values[self._name]
+        except KeyError:
+            value = values[self._name] = self._create()
+        return value
+
+    def __set__(self, owner: HasThreads, value: Value) -> None:
+        owner.per_thread.__dict__[self._name] = value
+
+    def __delete__(self, owner: HasThreads) -> None:
+        owner.per_thread.__dict__.pop(self._name, None)
+
 
 #: Attempts whose keys are remembered, for the backwards, entries and kernels that come later.
 MAX_REMEMBERED = 20_000

@@ -34,13 +34,23 @@ from ..events import (
     describe_column,
     keep_last_states,
 )
-from ..system.files import check_replaceable
+from ..system.files import check_replaceable, create_private
 from ..system.interrupts import pass_on
 from ..system.program import is_recorded_elsewhere
-from .accepted import MAX_INT, MAX_TIME_NS, TIME, Check, find_check, find_range, keep_legible, make_checks, parse_json
 from .rows import OWNER, inflate
-from .session_files import SESSION_FILE, create_private
-from .store import Store
+from .store import (
+    MAX_INT,
+    MAX_TIME_NS,
+    SESSION_FILE,
+    TIME,
+    Check,
+    Store,
+    find_check,
+    find_range,
+    keep_legible,
+    make_checks,
+    parse_json,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

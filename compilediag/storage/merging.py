@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from .accepted import measure
 from .rows import list_columns
-from .store import Store, insert_facts
+from .store import Store, insert_facts, measure
 
 #: Pages that a session's file may grow by with a part: so many, and so many times the size of the part.
 LEAST_PAGES, GROWTH = 1_000, 16

@@ -18,8 +18,8 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..events import SourceStatus
-from ..system import own_log
 from ..system.interrupts import ignore, pass_on
+from ..system.own_errors import log_debug, log_warning
 from .data import SessionData, find_last_id, read_rows
 from .rows import insert_rows
 from .session_writer import BUSY, Unwritten, append_batch, mark_lost
@@ -108,7 +108,7 @@ class RecordedData(SessionData):
                 function()
             except Exception as error:
                 pass_on(error)
-                own_log.warning("compilediag: what is shown was not updated at the end of the watch: %s", error)
+                log_warning("compilediag: what is shown was not updated at the end of the watch: %s", error)
 
     def add_states(self, states: Sequence[SourceStatus]) -> None:
         """Add states of sources after the recording: to the file, else to a copy of the session in memory."""
@@ -120,7 +120,7 @@ class RecordedData(SessionData):
                     return
         except Exception as error:
             pass_on(error)
-            own_log.debug("compilediag: %s does not have the last states: %s", self.path, error)
+            log_debug("compilediag: %s does not have the last states: %s", self.path, error)
         self.keep_in_memory(Unwritten(tuple(states), deque()), {})
 
     # Around a fork of the process, and around the end of the recording
@@ -225,7 +225,7 @@ def _add_unwritten(memory: Store, unwritten: Unwritten, facts: Mapping[str, Any]
             append_batch(memory, batch)
         except Exception as error:
             pass_on(error)
-            own_log.debug("compilediag: a batch is added one by one: %s", error)
+            log_debug("compilediag: a batch is added one by one: %s", error)
             for event in batch.events:
                 with ignore(Exception):
                     append_batch(memory, dataclasses.replace(batch, events=[event]))

@@ -16,8 +16,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ..decode.bounded_text import MAX_JSON, MAX_TEXT, bound_items, bound_text
 from ..events import KINDS, Event
+from ..formatting import MAX_JSON, MAX_TEXT, bound_items, bound_text
 
 # Texts of artifacts
 

@@ -1,4 +1,4 @@
-"""Session files on the disk: which files are sessions, private new ones, temporary ones, and how to remove them.
+"""Where sessions lie: temporary ones, those of the last runs, and how they are removed.
 
 A file is created for its owner alone (mode 0600), at once and with `O_EXCL`, so that nobody can put a link in its
 place. SQLite gives the side files `-wal` and `-shm` the mode of their session. A temporary session has a folder of its
@@ -15,14 +15,11 @@ it there.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import os
-import re
 import secrets
 import shutil
-import sqlite3
 import stat
 import tempfile
 import time
@@ -33,29 +30,29 @@ from itertools import islice
 from pathlib import Path
 
 from ..errors import CompilediagError
-from ..system.files import HISTORY, OutputKind, create_folder, find_user_folder, is_history_off, open_private
+from ..system.files import (
+    HISTORY,
+    close_all,
+    create_folder,
+    create_private,
+    find_user_folder,
+    is_history_off,
+    open_into,
+    open_private,
+)
 from ..system.interrupts import finish, ignore, pass_on
 from ..system.source_files import open_without_waiting
+from .store import FOLDER_PREFIX, HELD, IN_USE, SESSION, SIDE_FILES, TEMPORARY, remove, share_lock
 
 try:
     import fcntl
 except ImportError:  # On Windows. A session that is left there stays.
     fcntl = None  # type: ignore[assignment]
 
-#: The first bytes of every SQLite file.
-SQLITE = b"SQLite format 3\0"
-#: What the folders of temporary sessions begin with.
-FOLDER_PREFIX = "compilediag-"
-#: A temporary session, and the file that is locked while somebody uses it.
-SESSION, IN_USE = "session.cdiag", "in-use"
-#: Beside it: the folder in which it is to be kept if its process is killed.
+#: Beside a temporary session: the folder in which it is to be kept if its process is killed.
 KEPT_IN = "kept-in"
-_FOLDER = re.compile(re.escape(FOLDER_PREFIX) + "[0-9a-f]{16}")
 #: Names in the temporary folder, and sessions among them, that a process looks at when it begins a watch.
 MAX_NAMES, MAX_SESSIONS = 20_000, 1_000
-#: What the names of a session's files end with.
-SIDE_FILES = ("", "-wal", "-shm", "-journal")
-PRIVATE = 0o600
 #: Characters that are read of a path in a file.
 MAX_PATH = 4_096
 #: Errors of the path, not of the disk: this user can't make a file with that name.
@@ -63,76 +60,6 @@ OF_THE_PATH = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
 }
-#: Device and inode of a file: what it is, whatever its name is.
-FileKey = tuple[int, int]
-#: The files that this process records to. They are not opened again: closing them would drop SQLite's locks.
-RECORDED: set[FileKey] = globals().get("RECORDED", set())  # It outlives `importlib.reload`.
-
-
-def is_session(file: Path) -> bool:
-    """True if a file begins like a session, even if it is damaged. OSError if it can't be read."""
-    return file.is_file() and _read_head(file) == SQLITE
-
-
-def is_session_or_damaged(file: Path) -> bool:
-    """True for a SQLite file, unless it can be read and has the tables of another program."""
-    if _read_head(file) != SQLITE:
-        return False
-    if find_file_key(file) in RECORDED:
-        return True
-    try:
-        # No locks are taken, and no side files are made.
-        uri = f"{file.absolute().as_uri()}?immutable=1"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
-        return True
-    return not tables or {"meta", "events"} <= tables
-
-
-#: What a session replaces.
-SESSION_FILE = OutputKind("a compilediag session", is_session_or_damaged)
-
-
-def _read_head(file: Path) -> bytes:
-    if find_file_key(file) in RECORDED:
-        return SQLITE
-    with file.open("rb") as opened:
-        return opened.read(len(SQLITE))
-
-
-def find_file_key(file: Path) -> FileKey | None:
-    """Device and inode of the file that has this path now; None if there is none. OSError if it can't be looked up."""
-    try:
-        found = os.stat(file)
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        pass_on(error)
-        return None
-    return found.st_dev, found.st_ino
-
-
-# What is taken is noted where its owner finds it, in one call that runs no Python code: no interrupt comes between.
-
-
-def create_private(file: Path, made: list[object] | None = None) -> None:
-    """Create an empty file that only its owner can read. FileExistsError if the path exists, also as a link.
-
-    Once there is one, `made` is not empty.
-    """
-    opened = map(os.open, (file,), (os.O_RDWR | os.O_CREAT | os.O_EXCL,), (PRIVATE,))
-    (made if made is not None else []).extend(map(os.close, opened))
-
-
-def open_into(descriptors: list[int], file: Path, flags: int, folder: int | None = None) -> None:
-    """Open a file and add its descriptor to a list. `folder`: the open folder that a relative path begins in."""
-    descriptors.extend(map(functools.partial(os.open, dir_fd=folder), (file,), (flags,)))
-
-
-def close_all(descriptors: list[int]) -> None:
-    """Close descriptors. Called again after an interrupt, it goes on."""
-    while descriptors:
-        with ignore(OSError):
-            next(map(os.close, map(descriptors.pop, (-1,))))
 
 
 @dataclass
@@ -172,31 +99,11 @@ def make_temporary(file: Path) -> None:
         if fcntl is not None:
             # It is locked before it has its name, so that no other process finds it unlocked.
             create_private(folder / f"{IN_USE}.new")
-            _lock(folder / f"{IN_USE}.new", _held.setdefault(folder, []))
+            share_lock(folder / f"{IN_USE}.new", HELD.setdefault(folder, []))
             os.rename(folder / f"{IN_USE}.new", folder / IN_USE)
     except BaseException:
         finish(functools.partial(remove_temporary, file))
         raise
-
-
-#: The locks on the temporary sessions that this process has made. They outlive `importlib.reload`.
-_held: dict[Path, list[int]] = globals().get("_held", {})
-
-
-def hold_temporary(file: Path, descriptors: list[int]) -> None:
-    """Keep a temporary session that another process has made from being removed until `descriptors` are closed: one
-    is added.
-    """
-    is_temporary = file.name == SESSION and _FOLDER.fullmatch(file.parent.name) is not None
-    if fcntl is not None and is_temporary and file.parent not in _held:
-        _lock(file.parent / IN_USE, descriptors)
-
-
-def _lock(marker: Path, descriptors: list[int]) -> None:
-    # Without a lock it is another user's, or on a disk without locks, where nobody removes it.
-    with ignore(OSError):
-        open_into(descriptors, marker, os.O_RDONLY | os.O_NOFOLLOW)
-        fcntl.flock(descriptors[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def remove_abandoned(descriptors: list[int], keep: Callable[[Path], object] | None = None) -> None:
@@ -209,7 +116,7 @@ def remove_abandoned(descriptors: list[int], keep: Callable[[Path], object] | No
     if fcntl is None:
         return
     with ignore(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        found = [each.path for each in islice(entries, MAX_NAMES) if _FOLDER.fullmatch(each.name)]
+        found = [each.path for each in islice(entries, MAX_NAMES) if TEMPORARY.fullmatch(each.name)]
         for folder in found[:MAX_SESSIONS]:
             with ignore(OSError, CompilediagError):
                 _remove_if_abandoned(folder, descriptors, keep)
@@ -265,12 +172,6 @@ def _is_private(found: os.stat_result) -> bool:
     return is_own and stat.S_ISDIR(found.st_mode)
 
 
-def remove(file: Path) -> None:
-    """Remove a session's file and its side files, as far as they exist: SQLite would apply a journal to a new file."""
-    for ending in SIDE_FILES:
-        Path(f"{file}{ending}").unlink(missing_ok=True)
-
-
 def remove_temporary(file: Path) -> None:
     """Remove a temporary session and its folder, as far as they exist."""
     with ignore(OSError):
@@ -278,8 +179,8 @@ def remove_temporary(file: Path) -> None:
         for name in (KEPT_IN, IN_USE, f"{IN_USE}.new"):
             (file.parent / name).unlink(missing_ok=True)
         file.parent.rmdir()
-    close_all(_held.get(file.parent, []))
-    _held.pop(file.parent, None)
+    close_all(HELD.get(file.parent, []))
+    HELD.pop(file.parent, None)
 
 
 # The sessions of the last runs

@@ -21,11 +21,12 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..events import Event, SourceStatus
-from ..system import own_log
+from ..system.files import close_all, open_into
 from ..system.interrupts import ignore, pass_on
+from ..system.own_errors import log_debug
 from .rows import Owner
-from .session_files import OF_THE_PATH, RECORDED, close_all, find_file_key, open_into
-from .store import States, Store
+from .session_files import OF_THE_PATH
+from .store import RECORDED, States, Store, find_file_key
 
 logger = logging.getLogger("compilediag")
 #: Where the header of a SQLite file has its application id. A session's is random: another session has another one.
@@ -311,7 +312,7 @@ class SessionWriter:
 
     def _write_singly(self, store: Store, batch: Batch, why: BaseException) -> list[tuple[int, BaseException]]:
         """One event with a value that its column can't hold must not take the batch with it."""
-        own_log.debug("compilediag: a batch is written one by one: %s", why)
+        log_debug("compilediag: a batch is written one by one: %s", why)
         failed: list[tuple[int, BaseException]] = []
         texts, progress = batch.texts, batch.progress
         parts: list[list[Event]] = [*([event] for event in batch.events), []]
@@ -358,7 +359,7 @@ class SessionWriter:
             self._note_failure(error)
         except (TypeError, ValueError) as error:
             pass_on(error)
-            own_log.debug("compilediag: %s does not have all facts: %s", self.path, error)
+            log_debug("compilediag: %s does not have all facts: %s", self.path, error)
             self._set_facts(store, {"stopped_ns": facts["stopped_ns"]})
 
     def close(self) -> None:
@@ -376,7 +377,7 @@ class SessionWriter:
             close(*args)
         except (sqlite3.Error, OSError) as error:
             pass_on(error)
-            own_log.debug("compilediag: %s could not be closed: %s", self.path, error)
+            log_debug("compilediag: %s could not be closed: %s", self.path, error)
 
     def give_up(self, why: str) -> None:
         """Write nothing any more: another thread hangs in it, and has the connection."""

@@ -3,41 +3,52 @@
 The schema is derived from `events`. Every event has a row in `events` (what all kinds share) and one in the table of
 its kind, joined by id. Each text is stored once, compressed. Nothing in a file is ever executed: columns contain
 numbers, text and JSON.
+
+Other people may have written a file. SQLite runs what a schema contains: triggers, views, virtual tables, expressions
+of columns and indexes. A session has plain tables only, so a file with anything else is refused before its tables are
+read.
+
+A file can be made so that reading it never ends or fills the memory: pages that refer to each other, rows that share
+one long text. Each statement may take as long, and each value be as large, as an honest file of that size can need.
+
+A stored value that does not fit its column counts as missing: a value of another type, a number that is not finite,
+negative where a quantity is measured, or larger than any that torch gives, JSON of another shape. A row without a
+usable time is left out. So no view has to expect such values.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
+import itertools
 import json
+import math
 import os
+import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from ..errors import NotASession
-from ..events import KINDS, SCHEMA_VERSION, Event
-from ..system import own_log
+from ..errors import NewerSchema, NotASession, WrongInput
+from ..events import BY_TABLE, KINDS, SCHEMA_VERSION, ColumnSpec, Event
+from ..formatting import MAX_TEXT, bound_text, format_line
+from ..system.files import OutputKind, create_private, open_into
 from ..system.interrupts import finish, ignore, pass_on
+from ..system.own_errors import log_debug
 from ..system.program import is_recorded_elsewhere
-from .accepted import (
-    STATEMENTS,
-    GuardedConnection,
-    Tables,
-    check_file,
-    check_ids,
-    check_version,
-    connect,
-    forbid_schema_changes,
-    is_process_id,
-    read_facts,
-    read_schema,
-    read_state,
-)
 from .rows import Owner, deflate, get_owner, insert_events, insert_rows, list_columns
-from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove
+
+try:
+    import fcntl
+except ImportError:  # On Windows. A session that is left there stays.
+    fcntl = None  # type: ignore[assignment]
 
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
@@ -51,6 +62,331 @@ MAX_STATES, MAX_STATE = 10_000, 100_000
 MEMORY = "file::memory:"
 #: Thread id -> what the thread compiles now.
 States = dict[int, dict[str, Any]]
+#: CPU seconds that a statement may take, and bytes of the file that add another one.
+PATIENCE_S, BYTES_PER_S = 20.0, 2 << 20
+#: A value, for example a whole table as JSON, has at most this many bytes, or this many times those of the file.
+LEAST_LENGTH, LENGTH_RATIO = 64 << 20, 16
+#: What SQLite allows itself.
+MOST_LENGTH = 1_000_000_000
+#: Steps of SQLite between two looks at the clock. A batch of a live session takes fewer: beside a busy compiler a look
+#: waits for the interpreter lock.
+STEPS = 20_000
+#: No row of a session takes less.
+ROW_BYTES = 8
+#: Seconds that a statement waits for another process's lock. Nobody holds one for long, unless something is wrong.
+LOCK_S = 5.0
+#: Statements that a connection keeps parsed; Python's own number.
+STATEMENTS = 128
+
+#: Tables that a schema of ours can have at most, with those of later versions.
+MAX_OBJECTS = 200
+#: Ids of events are smaller: JavaScript has no larger integers.
+MAX_ID = 1 << 53
+
+_NAME = r'(?:[A-Za-z_]\w*|"[A-Za-z_]\w*")'
+_COLUMN = rf"{_NAME} (?:INTEGER|TEXT|REAL|BLOB)(?: PRIMARY KEY)?"
+_KEY = rf"PRIMARY KEY \({_NAME}(?:, {_NAME})*\)"
+_TABLE = re.compile(rf"CREATE TABLE (?P<name>{_NAME}) \((?P<columns>{_COLUMN}(?:, {_COLUMN})*)(?:, {_KEY})?\)")
+
+#: Table -> names of its columns.
+Tables = Mapping[str, frozenset[str]]
+
+#: The first bytes of every SQLite file.
+SQLITE = b"SQLite format 3\0"
+#: What the folders of temporary sessions begin with.
+FOLDER_PREFIX = "compilediag-"
+#: A temporary session, and the file that is locked while somebody uses it.
+SESSION, IN_USE = "session.cdiag", "in-use"
+TEMPORARY = re.compile(re.escape(FOLDER_PREFIX) + "[0-9a-f]{16}")
+#: What the names of a session's files end with.
+SIDE_FILES = ("", "-wal", "-shm", "-journal")
+#: Device and inode of a file: what it is, whatever its name is.
+FileKey = tuple[int, int]
+#: The files that this process records to. They are not opened again: closing them would drop SQLite's locks.
+RECORDED: set[FileKey] = globals().get("RECORDED", set())  # It outlives `importlib.reload`.
+
+
+# Which files are sessions
+
+
+def is_session(file: Path) -> bool:
+    """True if a file begins like a session, even if it is damaged. OSError if it can't be read."""
+    return file.is_file() and _read_head(file) == SQLITE
+
+
+def is_session_or_damaged(file: Path) -> bool:
+    """True for a SQLite file, unless it can be read and has the tables of another program."""
+    if _read_head(file) != SQLITE:
+        return False
+    if find_file_key(file) in RECORDED:
+        return True
+    try:
+        # No locks are taken, and no side files are made.
+        uri = f"{file.absolute().as_uri()}?immutable=1"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return True
+    return not tables or {"meta", "events"} <= tables
+
+
+#: What a session replaces.
+SESSION_FILE = OutputKind("a compilediag session", is_session_or_damaged)
+
+
+def _read_head(file: Path) -> bytes:
+    if find_file_key(file) in RECORDED:
+        return SQLITE
+    with file.open("rb") as opened:
+        return opened.read(len(SQLITE))
+
+
+def find_file_key(file: Path) -> FileKey | None:
+    """Device and inode of the file that has this path now; None if there is none. OSError if it can't be looked up."""
+    try:
+        found = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        pass_on(error)
+        return None
+    return found.st_dev, found.st_ino
+
+
+#: The locks on the temporary sessions that this process has made. They outlive `importlib.reload`.
+HELD: dict[Path, list[int]] = globals().get("HELD", {})
+
+
+def hold_temporary(file: Path, descriptors: list[int]) -> None:
+    """Keep a temporary session that another process has made from being removed until `descriptors` are closed: one
+    is added.
+    """
+    is_temporary = file.name == SESSION and TEMPORARY.fullmatch(file.parent.name) is not None
+    if fcntl is not None and is_temporary and file.parent not in HELD:
+        share_lock(file.parent / IN_USE, descriptors)
+
+
+def share_lock(marker: Path, descriptors: list[int]) -> None:
+    # Without a lock it is another user's, or on a disk without locks, where nobody removes it.
+    with ignore(OSError):
+        open_into(descriptors, marker, os.O_RDONLY | os.O_NOFOLLOW)
+        fcntl.flock(descriptors[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def remove(file: Path) -> None:
+    """Remove a session's file and its side files, as far as they exist: SQLite would apply a journal to a new file."""
+    for ending in SIDE_FILES:
+        Path(f"{file}{ending}").unlink(missing_ok=True)
+
+
+# Which files are accepted
+
+
+def check_file(path: Path, writable: bool) -> None:
+    """NotASession if a path is not a file that can be opened."""
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
+        raise NotASession(f"{path} {what}")
+    for ending in ("-wal", "-shm", "-journal"):
+        # SQLite would open anything beside a session: a pipe would never end.
+        file, is_regular = f"{os.path.realpath(path)}{ending}", True
+        # Mostly there is none. What is raised and caught keeps its frames alive if an interrupt comes just then.
+        if os.path.lexists(file):
+            with ignore(OSError):  # It is gone now.
+                is_regular = stat.S_ISREG(os.lstat(file).st_mode)
+        if not is_regular:
+            raise NotASession(f"{file} is not a regular file; remove it")
+    if writable and Path(f"{os.path.realpath(path)}-journal").exists():
+        # SQLite would apply it, and delete the file that it names.
+        raise NotASession(f"{path} has a journal of an interrupted write ({path}-journal); choose another path")
+
+
+def check_version(path: Path, version: object, tables: Tables) -> None:
+    """NotASession or NewerSchema, in one line, if this compilediag can't read a file of this schema version."""
+    if type(version) is not int or version < 1:
+        raise NotASession(f"{path} is not a compilediag session; pass a session (.cdiag)")
+    if version > SCHEMA_VERSION:
+        raise NewerSchema(
+            f"{path} was written by a newer compilediag (schema {version}, this one reads up to {SCHEMA_VERSION});"
+            " upgrade compilediag"
+        )
+    if version < SCHEMA_VERSION:
+        raise NotASession(
+            f"{path} was written by an older compilediag (schema {version}, this one reads schema {SCHEMA_VERSION}); "
+            "record it again, or ingest its log again"
+        )
+    for table, kind in BY_TABLE.items():
+        wanted = [field.name for field in dataclasses.fields(kind) if field.metadata]
+        missing = [name for name in wanted if table in tables and name not in tables[table]]
+        if missing:
+            raise NotASession(f"{path} is damaged: its table {table} has no column {missing[0]}; ask for a new copy")
+
+
+def check_ids(connection: sqlite3.Connection, path: Path, tables: Tables) -> None:
+    """NotASession if the ids of events are not those of a recording: they count from 1, and merging adds to them."""
+    for table in tables.keys() & {"events", *BY_TABLE}:
+        number = "id" if table == "events" else "event_id"
+        # SQLite looks up one of the two, and scans the table for both.
+        ends = ", ".join(f"(SELECT {end}({number}) FROM {table})" for end in ("min", "max"))
+        try:
+            least, most = connection.execute(f"SELECT {ends}").fetchone()
+        except sqlite3.DatabaseError:
+            continue  # What can be read of a damaged table is shown.
+        if least is not None and not 1 <= least <= most <= MAX_ID:
+            odd = most if most > MAX_ID else least
+            raise NotASession(f"{path} has the event id {odd}, which compilediag does not write; ask for a new copy")
+
+
+def read_schema(connection: sqlite3.Connection, path: Path) -> Tables:
+    """The tables of a file. NotASession, in one line, if it has anything but plain tables."""
+    query = f"SELECT type, name, sql FROM sqlite_master LIMIT {MAX_OBJECTS + 1}"
+    objects = connection.execute(query).fetchall()
+    if len(objects) > MAX_OBJECTS:
+        raise NotASession(f"{path} has more tables than any compilediag session; it was not opened")
+    if objects and not {"meta", "events"} & {name for _, name, _ in objects}:
+        raise WrongInput(f"{path} is a SQLite file of another program; pass a session (.cdiag)")
+    tables = {}
+    for kind, name, sql in objects:
+        if kind == "index" and sql is None:
+            continue  # SQLite's own index of a primary key.
+        found = _parse_table(sql) if kind == "table" and isinstance(sql, str) else None
+        if found is None or found[0] != name:
+            what = kind if kind in ("trigger", "view", "index") else "table"
+            raise NotASession(
+                f"{path} has the {what} {format_line(name, 60)}, which compilediag does not write; it was not opened, "
+                "because SQLite could run code of its author"
+            )
+        tables[found[0]] = found[1]
+    return tables
+
+
+@functools.lru_cache(maxsize=500)
+def _parse_table(sql: str) -> tuple[str, frozenset[str]] | None:
+    """The name and the columns of a plain table; None for any other statement."""
+    found = _TABLE.fullmatch(sql)
+    if found is None:
+        return None
+    name, columns = found["name"].strip('"'), [column.split(" ", 1) for column in found["columns"].split(", ")]
+    number = "id" if name == "events" else "event_id"
+    if (name == "events" or name in BY_TABLE) and columns[0] != [number, "INTEGER PRIMARY KEY"]:
+        return None
+    return name, frozenset(column.strip('"') for column, _ in columns)
+
+
+# How they are read
+
+
+class _Clock:
+    """Measures the CPU time of a statement in the thread that runs it."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.is_over = False
+        self.restart()
+
+    def restart(self) -> None:
+        """A statement begins."""
+        self._thread, self._began = threading.get_ident(), time.thread_time()
+
+    def look(self) -> bool:
+        """True if the statement has to end."""
+        if self._thread != threading.get_ident():
+            self.restart()
+        self.is_over = self.is_over or time.thread_time() - self._began > self.seconds
+        return self.is_over
+
+
+class GuardedConnection(sqlite3.Connection):
+    """A connection that ends statements that take too long, once `guard` was called."""
+
+    #: The most rows that a table of the file can have.
+    max_rows = 1 << 62
+    #: The most bytes of a value, and of the texts that are read from a damaged file at once.
+    max_length = MOST_LENGTH
+    _clock: _Clock | None = None
+    _path: Path | None = None
+    _size = -1
+
+    def guard(self, path: Path) -> None:
+        """Bound the time of statements and the size of values by the size of the file at `path`."""
+        self._path, self._clock = path, _Clock(PATIENCE_S)
+        self.set_progress_handler(self._clock.look, STEPS)
+
+    def unguard(self) -> None:
+        """End the bounds: the file was recognized, and this process writes to it."""
+        self._path = self._clock = None
+        self.set_progress_handler(None, 0)
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.execute`. NotASession if the file takes too long."""
+        if self._clock is None or self._path is None:
+            return super().execute(*args)
+        if not self._clock.is_over:
+            self._clock.restart()
+            # The bounds are those of the file's present size: somebody may be recording to it.
+            size = max(measure(self._path), self._size)  # A file that was removed is as large as it was.
+            if size != self._size:
+                self._size = size
+                self._clock.seconds = PATIENCE_S + size / BYTES_PER_S
+                self.max_rows = 1_000 + size // ROW_BYTES
+                self.max_length = min(MOST_LENGTH, max(LEAST_LENGTH, LENGTH_RATIO * size))
+                self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.max_length)
+        try:
+            return super().execute(*args)
+        except sqlite3.OperationalError:
+            self.raise_if_over()
+            raise
+
+    def raise_if_over(self) -> None:
+        """NotASession if a statement took too long."""
+        if self._clock is not None and self._clock.is_over:
+            raise NotASession(
+                f"reading {self._path} took more than {self._clock.seconds:.0f} s of CPU time, too long for its size; "
+                "the file is damaged or was made to do this, ask for a new copy"
+            )
+
+
+def connect(uri: str, path: Path, is_guarded: bool, statements: int = STATEMENTS) -> GuardedConnection:
+    """Connect to a session file; `is_guarded` if somebody else may have written it. `statements` are kept for later.
+
+    sqlite3.DatabaseError if it can't be read.
+    """
+    connection = sqlite3.connect(
+        uri,
+        uri=True,
+        timeout=LOCK_S,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=GuardedConnection,
+        cached_statements=statements,
+    )
+    try:
+        if is_guarded:
+            connection.guard(path)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA mmap_size=0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def forbid_schema_changes(connection: sqlite3.Connection) -> None:
+    """Switch on SQLite's defensive mode, where Python can (3.12)."""
+    defensive = getattr(sqlite3, "SQLITE_DBCONFIG_DEFENSIVE", None)
+    if defensive is not None:
+        with contextlib.suppress(sqlite3.Error):
+            connection.setconfig(defensive, True)  # type: ignore[attr-defined]
+
+
+def measure(path: Path) -> int:
+    """Bytes of a session file and of what is not yet in it."""
+    size = 0
+    for name in (path, f"{path}-wal"):
+        # A -wal is often missing. What is raised and caught keeps its frames alive if an interrupt comes just then.
+        if os.path.exists(name):
+            with contextlib.suppress(FileNotFoundError):
+                size += os.stat(name).st_size
+    return size
 
 
 class Store:
@@ -317,7 +653,7 @@ class Store:
             self.connection.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.DatabaseError as error:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
-            own_log.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
+            log_debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
 
 
@@ -355,3 +691,182 @@ def _first_that_reads(path: Path, uris: list[str], statements: int) -> tuple[Sto
                 store.connection.close()
                 raise
     raise refused
+
+
+# Which values fit their columns
+
+TIME = "datetime64[ns, UTC]"
+#: Times are between 1970 and 2116: with a duration they stay within 64 bits.
+MAX_TIME_NS = 1 << 62
+#: With another one of that size, an integer stays within 64 bits.
+MAX_INT = 1 << 62
+#: Integers in JSON stay below: some are hashes.
+MAX_JSON_INT = 1 << 64
+#: Larger floats, and longer durations in s (30 years), are not measurements.
+MAX_FLOAT, MAX_SECONDS = 1e15, 1e9
+#: Lists and dicts of JSON are nested no deeper.
+MAX_DEPTH = 8
+
+Check = Callable[[Any], bool]
+
+
+def make_checks(spec: Mapping[str, ColumnSpec]) -> list[Check]:
+    """One function per column that says whether a stored value that is not NULL fits it."""
+    return [_make_check(column) for column in spec.values()]
+
+
+def find_range(column: ColumnSpec) -> tuple[float, float]:
+    """The least and the largest number of a column of floats: measurements are not negative."""
+    return (-MAX_FLOAT if column["unit"] is None else 0.0), (MAX_SECONDS if column["unit"] == "s" else MAX_FLOAT)
+
+
+def keep_legible(columns: Sequence[Sequence[Any]], checks: Sequence[Check], time: int) -> list[Sequence[Any]]:
+    """The columns with None for cells that do not fit and with bounded texts, without the rows that have no time.
+
+    `time`: the column of times.
+    """
+    kept: list[Sequence[Any]] = []
+    for cells, fits in zip(columns, checks, strict=True):
+        values = set(cells) - {None}
+        changed: dict[Any, str | None] = {value: None for value in values if not fits(value)}
+        if fits is _is_text:
+            changed.update((text, bound_text(text)) for text in values - changed.keys() if len(text) > MAX_TEXT)
+        kept.append([changed.get(cell, cell) for cell in cells] if changed else cells)
+    have_time = [cell is not None for cell in kept[time]]
+    return kept if all(have_time) else [list(itertools.compress(cells, have_time)) for cells in kept]
+
+
+def _make_check(column: ColumnSpec) -> Check:
+    if column["dtype"] == "json":
+        fits = find_check(column["shape"])
+        return lambda text: (value := parse_json(text)) is not None and fits(value)
+    if column["dtype"] == "float64":
+        least, most = find_range(column)
+        return lambda value: isinstance(value, (int, float)) and least <= value <= most
+    return _CHECKS[column["dtype"]]
+
+
+def is_time(value: object) -> bool:
+    """True for a time in ns since 1970."""
+    return type(value) is int and 0 <= value < MAX_TIME_NS
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and -MAX_INT <= value <= MAX_INT
+
+
+_CHECKS: dict[str, Check] = {
+    "string": _is_text,
+    "Int64": _is_int,
+    "boolean": lambda value: isinstance(value, int),
+    TIME: is_time,
+}
+
+
+# JSON
+
+
+def parse_json(text: object) -> Any:
+    """The value of a JSON text; None if it is none, or is nested too deeply."""
+    if not isinstance(text, str):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if _is_plain(value) else None
+
+
+def _is_plain(value: object) -> bool:
+    """True for a value of JSON with finite numbers that is not nested too deeply."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        nested: list[Any] = []
+        for part in level:
+            if isinstance(part, (list, dict)):
+                nested.append(part)
+            elif isinstance(part, (int, float)):
+                limit = math.inf if isinstance(part, float) else MAX_JSON_INT
+                if not abs(part) < limit:  # nan is not.
+                    return False
+        if not nested:
+            return True
+        level = []
+        for one in nested:
+            level += one.values() if isinstance(one, dict) else one
+    return False
+
+
+def is_text_list(value: object) -> bool:
+    """True for a list of strings."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+@functools.cache
+def find_check(shape: str | None) -> Check:
+    """The function that says whether a list or dict fits a column of JSON. `shape`: the type as its field declares it,
+    `list[...]` or `dict[str, ...]` of `_ITEMS`.
+    """
+    shape = shape or "dict[str, Any]"
+    inner = shape[shape.index("[") + 1 : -1].removeprefix("str, ")
+    allowed = {kind for name in inner.split(" | ") for kind in _ITEMS[name]}
+    if shape.startswith("list["):
+        return lambda value: isinstance(value, list) and ({*map(type, value)} <= allowed or inner == "Any")
+    return lambda value: isinstance(value, dict) and ({*map(type, value.values())} <= allowed or inner == "Any")
+
+
+_ITEMS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "None": (NoneType,),
+    "Any": (),
+}
+
+
+# What is not a table
+
+
+def read_facts(rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+    """The facts about a session from (key, JSON) rows. A known fact of another type is missing."""
+    facts = {key: (value, parse_json(value)) for key, value in rows if isinstance(key, str)}
+    return {
+        key: value
+        for key, (text, value) in facts.items()
+        if text == "null" or (value is not None and (key not in _FACTS or _FACTS[key](value)))
+    }
+
+
+def is_process_id(value: object) -> bool:
+    """True for a number that an operating system could give a process."""
+    return type(value) is int and 0 < value < 1 << 31
+
+
+_FACTS: dict[str, Check] = {
+    **dict.fromkeys(("torch_version", "python_version", "compilediag_version", "platform", "device"), _is_text),
+    **dict.fromkeys(("title", "detail", "host", "boot_id"), _is_text),
+    **dict.fromkeys(("my_code", "library_folders", "asked_for"), is_text_list),
+    **dict.fromkeys(("created_ns", "stopped_ns"), is_time),
+    "pid": is_process_id,
+    "last_step": _is_int,
+}
+
+
+def read_state(text: object) -> dict[str, Any] | None:
+    """What one thread compiles, from its JSON; None if that is not legible."""
+    found = parse_json(text)
+    if not isinstance(found, dict):
+        return None
+    return {name: value if _STATE[name](value) else None for name, value in found.items() if name in _STATE}
+
+
+_STATE: dict[str, Check] = {
+    **dict.fromkeys(("compile_id", "compile_key", "function", "file", "trigger"), _is_text),
+    "line": _is_int,
+    "phases": is_text_list,
+    "started_ns": is_time,
+}

@@ -7,6 +7,7 @@ So are the folders of the user where compilediag keeps something of a run for la
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import tempfile
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompilediagError
-from .interrupts import pass_on
+from .interrupts import ignore, pass_on
 
 #: Bytes of a file that show what it is.
 _HEAD = 4096
@@ -136,6 +137,30 @@ def write_file(target: Path, content: str | bytes) -> None:
             temporary.unlink(missing_ok=True)
         pass_on(error)
         raise CompilediagError(f"can't write {target}: {error.strerror or error}") from None
+
+
+# What is taken is noted where its owner finds it, in one call that runs no Python code: no interrupt comes between.
+
+
+def create_private(file: Path, made: list[object] | None = None) -> None:
+    """Create an empty file that only its owner can read. FileExistsError if the path exists, also as a link.
+
+    Once there is one, `made` is not empty.
+    """
+    opened = map(os.open, (file,), (os.O_RDWR | os.O_CREAT | os.O_EXCL,), (0o600,))
+    (made if made is not None else []).extend(map(os.close, opened))
+
+
+def open_into(descriptors: list[int], file: Path, flags: int, folder: int | None = None) -> None:
+    """Open a file and add its descriptor to a list. `folder`: the open folder that a relative path begins in."""
+    descriptors.extend(map(functools.partial(os.open, dir_fd=folder), (file,), (flags,)))
+
+
+def close_all(descriptors: list[int]) -> None:
+    """Close descriptors. Called again after an interrupt, it goes on."""
+    while descriptors:
+        with ignore(OSError):
+            next(map(os.close, map(descriptors.pop, (-1,))))
 
 
 # The folders of the user

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .interrupts import pass_on
+from .own_errors import describe_error
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -65,17 +66,8 @@ class Plugin:
             pass_on(error)
             with self._lock:
                 self.failures += 1
-                self.reason = self.reason or _describe_error(error)
+                self.reason = self.reason or describe_error(error)[:MAX_REASON]
             return None
-
-
-def _describe_error(error: Exception) -> str:
-    try:
-        text = " ".join(str(error).split())
-    except Exception as worse:
-        pass_on(worse)
-        text = "an error without a text"
-    return f"{type(error).__name__}: {text}"[:MAX_REASON]
 
 
 @functools.cache

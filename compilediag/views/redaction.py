@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..decode.bounded_text import cache_short
 from ..decode.call_stacks import OwnCode, find_torch_path, is_torch_file
 from ..decode.guards.path import MEMBER_DICTS, Opaque, Path, Step, parse_expression
 from ..diagnosis.change import Settings, format_settings
@@ -23,7 +22,7 @@ from ..diagnosis.plan.make_plan import NOT_ALWAYS
 from ..diagnosis.plan.plan import Outcome
 from ..diagnosis.rules.costs import find_compile_costs
 from ..events import BY_TABLE, KINDS, Event, Rows, UserData, columns
-from ..formatting import format_amount, format_seconds
+from ..formatting import cache_short, format_amount, format_seconds
 from ..json_document import read_plain
 from ..storage.data import SessionData, TableProperties
 from ..storage.store import Store

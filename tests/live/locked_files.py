@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 
 import compilediag as cd
-from compilediag.storage import accepted, session_writer
+from compilediag.storage import session_writer, store
 
 FOLDER = Path(sys.argv[1])
-session_writer.LOCK_S, session_writer.END_S, accepted.LOCK_S = 0.1, 0.5, 0.5
+session_writer.LOCK_S, session_writer.END_S, store.LOCK_S = 0.1, 0.5, 0.5
 HOLD = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)

@@ -82,8 +82,8 @@ ALLOWED = {
     ("sources/hooks/torch_names.py", "TorchName._find_owner", "importlib.import_module"): HOOKS,
     ("sources/hooks/torch_names.py", "TorchName.exists", "importlib.util.find_spec"): HOOKS,
     ("sources/hooks/torch_names.py", "require_modules", "importlib.util.find_spec"): HOOKS,
-    ("sources/hooks/late_imports.py", "WhenImported.find_spec", "importlib.util.find_spec"): PROGRAMS_IMPORT,
-    ("sources/hooks/late_imports.py", "_NotifyingLoader.exec_module", ".exec_module"): PROGRAMS_IMPORT,
+    ("sources/hooks/patches.py", "WhenImported.find_spec", "importlib.util.find_spec"): PROGRAMS_IMPORT,
+    ("sources/hooks/patches.py", "_NotifyingLoader.exec_module", ".exec_module"): PROGRAMS_IMPORT,
     ("sources/caches/key_history.py", "StoredKeys._run", ".executescript"): "the SQL is a constant of the package",
     ("sources/caches/torch_api.py", "SettingTexts.read", "pickle.loads"): (
         "the bytes are torch's own settings, which torch packed in this process a moment before"

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...formatting import cut_text
-from ..bounded_text import bound_text, cache_short
+from ...formatting import bound_text, cache_short, cut_text
 from ..call_stacks import find_user_line
 from .guard_forms import LEAF_KINDS, QUOTING, Check, parse_class_name, read_check
 from .path import MAX_PARSED, STRING, Path, Step, format_source, scan_source

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...formatting import format_line
+from ...formatting import MAX_TEXT, cache_short, format_line
 from ...system.interrupts import pass_on
-from ..bounded_text import MAX_TEXT, cache_short
 
 #: Longer texts, in characters, are not parsed: parsing has to stay cheap whatever the program's data is.
 MAX_PARSED = MAX_TEXT

@@ -11,8 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ...events import AutotuneChoice
-from ...formatting import cut_text
-from ..bounded_text import SEARCHED, bound_text
+from ...formatting import SEARCHED, bound_text, cut_text
 
 #: Class of a choice -> its kind. All others are "other".
 KINDS = {

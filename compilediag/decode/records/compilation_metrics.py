@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...events import Compile, DynamicDecision, Phase
-from ..bounded_text import SEARCHED
+from ...formatting import SEARCHED
 
 #: Fields of CompilationMetrics by name; torch adds some with each version.
 Metrics = Mapping[str, Any]

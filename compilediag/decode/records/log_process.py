@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ...events import Artifact, Event, GuardFailure, Recompile
+from ...formatting import cache_short
 from ...system import plugins
-from ..bounded_text import cache_short
 from ..call_stacks import CallStacks, is_torch_file, parse_logged_frames
 from ..guards.failed_guards import FailedEntry, FailingGuard, make_recompile_events, parse_entry
 from ..guards.guard_forms import parse_class_name

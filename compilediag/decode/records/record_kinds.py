@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...events import Artifact
-from ..bounded_text import bound_lines
+from ...formatting import bound_lines
 from .compilation_metrics import KINDS as METRICS
 from .shape_records import KINDS as TRACED
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...events import GraphBreak
-from ..bounded_text import SEARCHED
+from ...formatting import SEARCHED
 from ..call_stacks import find_code, find_user_line
 
 _PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs? due to )+")

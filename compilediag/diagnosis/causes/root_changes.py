@@ -18,12 +18,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
-from ...decode.bounded_text import cache_short
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.guard_text import find_torch_source, parse_guard
 from ...decode.guards.path import ANY, Path, Step, list_sources, name_any_instance
 from ...events import GuardFailure, Recompile
-from ...formatting import format_first_line, is_module_wrapper, is_resumed
+from ...formatting import cache_short, format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites

@@ -1,7 +1,7 @@
 """Runs at the start of each Python process that a recorded program starts: this folder is in its PYTHONPATH.
 
 It does what the program's own module of this name does, and waits for the import of torch: a process without it pays
-nothing. See `compilediag.system.child_processes`.
+nothing. See `compilediag.system.program`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Torch:
             return None
         sys.meta_path.remove(self)
         try:
-            from compilediag.recording.joining import TorchImports
+            from compilediag.recording.active_recording import TorchImports
         except ImportError:  # The interpreter of another environment.
             return None
         imports = TorchImports()

@@ -27,11 +27,10 @@ from ...decode.records.autotune_choices import (
 from ...events import AutotuneChoice
 from ...system import clock
 from ...system.interrupts import pass_on
-from ..compile_context import EventSink, Made, OwnerColumns
-from ..hooks.own_errors import describe_error
+from ...system.own_errors import describe_error
+from ..compile_context import EventSink, Made, OwnerColumns, PerThread
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_arguments, require_modules
 from . import torch_api
 

@@ -16,22 +16,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...decode.records.autotune_choices import (
-    TimedChoice,
-    extract_reason,
-    format_input,
-    make_choices,
-    make_run_id,
-)
+from ...decode.records.autotune_choices import TimedChoice, extract_reason, format_input, make_choices, make_run_id
 from ...events import AutotuneChoice, KernelCompile
 from ...formatting import format_op
 from ...system import clock
+from ...system.own_errors import describe_error
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
-from ..compile_context import EventSink, OwnerColumns
-from ..hooks.own_errors import describe_error
+from ..compile_context import EventSink, OwnerColumns, PerThread
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, Source, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, call_arguments, require_modules, require_triton
 from . import torch_api
 

@@ -21,12 +21,11 @@ from typing import Any, TypeVar
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import CacheLookup, KernelCompile, Phase
 from ...system import clock
-from ..compile_context import AttemptColumns, EventSink, Made, OwnerColumns
+from ...system.own_errors import describe_error, error_columns
+from ..compile_context import AttemptColumns, EventSink, Made, OwnerColumns, PerThread
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
-from ..hooks.own_errors import describe_error, error_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import MAX_REASON, CacheSource, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, call_arguments
 from . import torch_api
 

@@ -37,12 +37,11 @@ from ...decode.records.cache_records import (
 )
 from ...events import Artifact, CacheLookup
 from ...system import clock
-from ..compile_context import EventSink, Made
+from ...system.own_errors import describe_error
+from ..compile_context import EventSink, Made, PerThread
 from ..dynamo.torch_api import INSTANT_EVENT
-from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, Callback, Hook, Source, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import HookPoint, TorchName, call_argument, call_arguments, require_triton
 from . import torch_api
 from .key_history import shared_history

@@ -30,9 +30,10 @@ from ...errors import CompilediagError
 from ...events import SourceStatus
 from ...formatting import format_line
 from ...storage.rows import unpack
-from ...system import clock, own_log
+from ...system import clock
 from ...system.files import HISTORY, find_user_folder, is_history_off, make_absolute
 from ...system.interrupts import ignore, pass_on
+from ...system.own_errors import log_debug
 from ...system.program import program_name
 from ..compile_context import CompileContext, EventSink
 from ..hooks.patches import Args, Kwargs, Raised
@@ -149,7 +150,7 @@ class StoredKeys:
             return work(db)
         except Exception as error:
             pass_on(error)
-            own_log.debug("compilediag: the key history %s: %s", path, error)
+            log_debug("compilediag: the key history %s: %s", path, error)
             self._report_failure(path, error)
             return None
         finally:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ...system.interrupts import pass_on
-from ..hooks.threads import caller_frames
-from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points
+from ..hooks.torch_names import HookPoint, TorchName, caller_frames, declare_parameters, fields, hook_points
 
 CODECACHE = "torch._inductor.codecache"
 ASYNC = "torch._inductor.async_compile"

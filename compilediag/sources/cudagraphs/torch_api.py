@@ -13,8 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...system.interrupts import pass_on
-from ..hooks.threads import caller_frames
-from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, declare_parameters, fields, hook_points
+from ..hooks.torch_names import (
+    HookPoint,
+    NothingToWatch,
+    TorchName,
+    caller_frames,
+    declare_parameters,
+    fields,
+    hook_points,
+)
 
 TREES = "torch._inductor.cudagraph_trees"
 SCHEDULER = "torch._inductor.scheduler"

@@ -29,13 +29,12 @@ from ...decode.records.torch_messages import (
 )
 from ...events import CudaGraphAction
 from ...system import clock
-from ..compile_context import CompileContext, EventSink, Made
+from ...system.own_errors import describe_error
+from ..compile_context import CompileContext, EventSink, Made, PerThread
 from ..dynamo.stack_frames import find_user_line
 from ..dynamo.torch_api import current_compile_id
-from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import Callback, CountingSource, Source, hook, hook_before
-from ..hooks.threads import PerThread
 from . import torch_api
 
 #: CompileId objects of the functions of the backend `cudagraphs`, which does not pass them on to the tree.

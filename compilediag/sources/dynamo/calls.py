@@ -25,12 +25,11 @@ from typing import Any
 from ...events import Calls
 from ...system import clock
 from ...system.interrupts import pass_on
-from ..compile_context import EventSink, code_columns
+from ..compile_context import EventSink, PerThread, code_columns
 from ..guards.guard_scope import GuardScope
 from ..guards.guard_walk import runs_users_code
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import MAX_ERRORS, CountingSource, Source, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import Unavailable, call_argument
 from . import torch_api
 

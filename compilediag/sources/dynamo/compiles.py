@@ -32,12 +32,11 @@ from ...decode.records.torch_messages import parse_graph_break
 from ...events import Compile
 from ...system import clock
 from ...system.interrupts import pass_on
-from ..compile_context import MAX_WAITING, EventSink, Made, code_columns
-from ..hooks.own_errors import describe_error
+from ...system.own_errors import describe_error
+from ..compile_context import MAX_WAITING, EventSink, Made, PerThread, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CountingSource, Source, hook, hook_before
-from ..hooks.threads import PerThread, caller_frames
-from ..hooks.torch_names import call_argument, find_frame
+from ..hooks.torch_names import call_argument, caller_frames, find_frame
 from . import torch_api
 from .stack_frames import add_call_stack, frames_outside
 from .torch_api import TracedOp, compiles_frame, get_setting, is_conversion

@@ -14,10 +14,9 @@ from typing import Any
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...system import clock
-from ..compile_context import Made, OwnerColumns, code_columns
+from ..compile_context import Made, OwnerColumns, PerThread, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import CacheSource, hook
-from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument, find_frame
 from . import torch_api
 

@@ -35,8 +35,7 @@ from ..guards.guard_walk import ReasonForm, complete
 from ..guards.torch_api import FOR_GUARDS, without_torch_function
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import Source, hook
-from ..hooks.threads import is_torch_file
-from ..hooks.torch_names import call_argument
+from ..hooks.torch_names import call_argument, is_torch_file
 from . import torch_api
 
 #: Entries whose failing guards are found. 8 is torch's own limit of entries, unless it is raised.

@@ -26,8 +26,7 @@ from ..compile_context import EventSink, Made
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import CountingSource, hook
-from ..hooks.threads import is_torch_file
-from ..hooks.torch_names import HookPoint, Unavailable, find_frame
+from ..hooks.torch_names import HookPoint, Unavailable, find_frame, is_torch_file
 from . import torch_api
 from .stack_frames import UserLine, add_call_stack, find_user_line, frames_outside
 from .torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries

@@ -22,7 +22,7 @@ from ...decode.call_stacks import CallStacks, Frame, is_torch_file
 from ...formatting import parse_resumed
 from ...system.interrupts import pass_on
 from ..compile_context import Made
-from ..hooks.threads import caller_frames
+from ..hooks.torch_names import caller_frames
 
 T = TypeVar("T")
 

@@ -14,8 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..hooks.threads import caller_frames
-from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, find_frame, hook_points, is_frame_of
+from ..hooks.torch_names import (
+    HookPoint,
+    TorchName,
+    caller_frames,
+    declare_parameters,
+    fields,
+    find_frame,
+    hook_points,
+    is_frame_of,
+)
 
 CONVERT = "torch._dynamo.convert_frame"
 EVAL_FRAME = "torch._C._dynamo.eval_frame"

@@ -16,9 +16,9 @@ from typing import Any
 
 from ...events import TracedFunction
 from ...system import clock
+from ..compile_context import PerThread
 from ..hooks.patches import Args, Kwargs, Raised
 from ..hooks.source import Source, hook, hook_before
-from ..hooks.threads import PerThread
 from . import torch_api
 
 #: Functions of one compile that are distinguished; the time of further ones is their callers' own.

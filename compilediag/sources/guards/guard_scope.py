@@ -20,7 +20,7 @@ from ...decode.guards.guard_forms import compare_dispatch_keys, format_dim_range
 from ...decode.guards.guard_text import ParsedGuard, TensorCheck, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
 from ...system.interrupts import pass_on
-from ..hooks.threads import is_torch_file
+from ..hooks.torch_names import is_torch_file
 from . import torch_api
 from .read_values import CANNOT_READ, FrameReader, Unreadable, code_place, describe, read_length, type_name
 

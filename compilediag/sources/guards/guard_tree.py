@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...decode.bounded_text import bound_text
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, TensorCheck, parse_guard
+from ...formatting import bound_text
 from . import torch_api
 from .guard_scope import GuardScope, find_user_line
 from .guard_walk import (

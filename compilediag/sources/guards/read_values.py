@@ -29,7 +29,7 @@ import torch
 from ...decode.guards.path import Expression, NotConstant, Opaque, Path, Step, read_constant
 from ...formatting import cut_text
 from ...system.interrupts import pass_on
-from ..hooks.threads import is_torch_file
+from ..hooks.torch_names import is_torch_file
 from . import torch_api
 
 

@@ -1,5 +1,7 @@
 """Patches of torch's functions, which can be removed whoever else patches the same function.
 
+Those of modules that torch imports late are installed when torch imports them, in the thread that does.
+
 Every patch is listed before it is in its place and until it is out of it, so that one that an interrupt (Ctrl-C) left
 behind is found and removed.
 """
@@ -8,14 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
-from types import MethodType
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import MethodType, ModuleType
 from typing import Any
 
-from . import own_errors
+from ...system.own_errors import run_each
 
-#: As all state of a module, it outlives `importlib.reload`.
+#: As all state of a module, they outlive `importlib.reload`.
 _installed: list[Patch] = globals().get("_installed", [])
+_finders: list[WhenImported] = globals().get("_finders", [])
 #: The attribute of a wrapper that another copy of this package recognizes it by: `Patch.passes_on_to`.
 _PASSES_ON = "_compilediag_passes_on_to"
 
@@ -139,11 +148,100 @@ def skip_inert(function: Any) -> Any:
     return function
 
 
+# Modules that torch imports late. To import them early would cost every watch seconds, and one of them cannot be
+# imported early at all: `cudagraph_trees` keeps its state with the thread that imports it first.
+
+
+class WhenImported(MetaPathFinder):
+    """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module.
+
+    `fail` and `handle` get what is raised there, as those of a `Patch` do.
+    """
+
+    def __init__(
+        self,
+        actions: dict[str, Callable[[], None]],
+        fail: Callable[[BaseException], object],
+        handle: Callable[[BaseException], None],
+    ):
+        self.actions = actions
+        self._fail, self._handle = fail, handle
+        #: `name`: the module whose own loader this thread searches now.
+        self._searching = threading.local()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        try:
+            action = self.actions.get(name)
+            if action is None or getattr(self._searching, "name", None) == name:
+                return None
+            try:
+                self._searching.name = name
+                spec = importlib.util.find_spec(name)
+            finally:
+                self._searching.name = None
+            if spec is not None and spec.loader is not None:
+                spec.loader = _NotifyingLoader(spec.loader, action, self._fail, self._handle)
+            return spec
+        except RecursionError as error:
+            self._fail(error)
+        except BaseException as error:
+            self._handle(error)
+        return None
+
+    def install(self) -> None:
+        _finders.append(self)
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Take it out. A tool that keeps copies of `sys.meta_path` can put it back; then it finds nothing."""
+        self.actions = {}
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
+        with contextlib.suppress(ValueError):
+            _finders.remove(self)
+
+
+@dataclass(eq=False)
+class _NotifyingLoader(Loader):
+    """The module's own loader, which stays the module's loader, and a call when it is done."""
+
+    _loader: Loader
+    _action: Callable[[], None]
+    _fail: Callable[[BaseException], object]
+    _handle: Callable[[BaseException], None]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        try:
+            self._action()
+        except RecursionError as error:
+            self._fail(error)
+        except BaseException as error:
+            self._handle(error)
+
+
+# All that is installed
+
+
 def remove_all() -> None:
-    """Remove every patch, the last first."""
-    own_errors.run_each(patch.remove for patch in reversed(_installed[:]))
+    """Remove every patch, the last first, and take every finder out."""
+    patches, finders = [*reversed(_installed)], [finder for finder in _finders if finder in sys.meta_path]
+    run_each([*(patch.remove for patch in patches), *(finder.remove for finder in finders)])
 
 
 def list_installed() -> list[str]:
     """The functions that are patched now, as `module.name`; empty when no watch runs."""
     return [f"{getattr(p.owner, '__name__', p.owner)}.{p.name}" for p in _installed]
+
+
+def list_waiting() -> list[str]:
+    """The modules whose import is waited for now; empty when no watch runs."""
+    return [f"import of {name}" for finder in _finders if finder in sys.meta_path for name in finder.actions]

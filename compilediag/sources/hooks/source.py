@@ -12,13 +12,11 @@ from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ...events import CacheLookup, Event, SourceStatus
-from ...system import clock
+from ...system import clock, own_errors
 from ...system.interrupts import find_interrupt, pass_on
+from ...system.own_errors import error_columns
 from ..compile_context import EventSink, FunctionColumns, Made, OwnerColumns
-from . import own_errors
-from .late_imports import WhenImported
-from .own_errors import error_columns
-from .patches import Args, Before, Kwargs, Observer, Patch
+from .patches import Args, Before, Kwargs, Observer, Patch, WhenImported
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
 #: After so many errors of its own a source switches itself off.

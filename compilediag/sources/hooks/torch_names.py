@@ -7,8 +7,9 @@ import importlib
 import importlib.util
 import inspect
 import operator
+import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -182,3 +183,21 @@ def find_frame(depth: int, module: str, *functions: str) -> FrameType | None:
             return frame
         frame, depth = frame.f_back, depth - 1
     return None
+
+
+def caller_frames(depth: int) -> Iterator[FrameType]:
+    """The frames above the function that asks, innermost first, at most `depth`."""
+    frame = sys._getframe(1).f_back
+    while frame is not None and depth > 0:
+        yield frame
+        frame, depth = frame.f_back, depth - 1
+
+
+def is_torch_file(file: str) -> bool:
+    """True for a file of the installed torch."""
+    return file.startswith(_find_torch_folder())
+
+
+@functools.cache
+def _find_torch_folder() -> str:
+    return os.path.dirname(str(sys.modules["torch"].__file__)) + os.sep

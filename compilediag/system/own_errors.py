@@ -1,12 +1,14 @@
-"""compilediag's own errors: caught, counted and shown, and never raised in the user's program."""
+"""compilediag's own errors: caught, counted, logged and shown, and never raised in the user's program."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TypedDict
 
-from ...system.interrupts import pass_on
+from .interrupts import ignore, pass_on
 
+_LOGGER = logging.getLogger("compilediag")
 #: Called with the name of the source and its error. Tests raise it again.
 listeners: list[Callable[[str, BaseException], None]] = globals().get("listeners", [])
 
@@ -52,3 +54,19 @@ def report(name: str, error: BaseException) -> None:
     """Call the listeners. Never raises in production, where there are none."""
     for listener in listeners:
         listener(name, error)
+
+
+def log_warning(text: str, *args: object) -> None:
+    """Warn, as `logging.Logger.warning`."""
+    _log(logging.WARNING, text, args)
+
+
+def log_debug(text: str, *args: object) -> None:
+    """Note a detail, as `logging.Logger.debug`."""
+    _log(logging.DEBUG, text, args)
+
+
+def _log(level: int, text: str, args: tuple[object, ...]) -> None:
+    # There may be no memory for the message, or a handler of the program raises.
+    with ignore(Exception):
+        _LOGGER.log(level, text, *args, stacklevel=3)
