@@ -12,6 +12,7 @@ import collections
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,14 +168,12 @@ def main() -> None:
     importers = collections.Counter(target for found in imports.values() for target in found)
     single, functions = count_single_functions(modules)
     strict, internal, every = count_internal_imports(root)
-    walked = subprocess.run(
-        [sys.executable, "-c", WALK],
-        cwd=root,  # Python looks there first.
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "program.py")  # Values have the user's names only in a file.
+        program.write_text(WALK)
+        environment = {**os.environ, "PYTHONPATH": str(root)}
+        run = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True)
+    walked = run.stdout.splitlines()
     plan, summary, together = (line.split() for line in walked[-3:])
     tests = list((root / "tests").rglob("*.py"))
     rows = [

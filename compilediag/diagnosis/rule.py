@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..decode.guards.path import format_expression
@@ -196,8 +197,12 @@ class _Words:
 
     def __init__(self, rule: Rule, cause: Cause):
         self._cause = cause
-        self._make: Mapping[str, Callable[[Cause], str]] = {**WORDS, **rule.words}
-        self._known = {"name": get_name(cause, rule.it)}
+        self._make: dict[str, Callable[[Cause], str]] = {
+            "name": partial(get_name, fallback=rule.it),
+            **WORDS,
+            **rule.words,
+        }
+        self._known: dict[str, str] = {}
 
     def fill(self, *templates: str) -> str:
         """The text of the first template whose facts are known, or of the last one. Other facts are empty."""

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
 from ...decode.call_stacks import OwnCode, find_torch_path, is_torch_file
@@ -125,12 +126,12 @@ class UserNames:
     @cached_property
     def expression(self) -> str | None:
         """The value as the user would write it there: `ids.shape[0]`; None without a name."""
-        return ", ".join(path.code for path in self.paths) or None
+        return ", ".join(map(attrgetter("code"), self.paths)) or None
 
     @cached_property
     def value(self) -> str | None:
         """The same without a tensor's property: `ids`."""
-        return ", ".join(path.owner.code for path in self.paths) or None
+        return ", ".join(map(attrgetter("owner.code"), self.paths)) or None
 
 
 def merge_names(names: Sequence[UserNames]) -> UserNames:
