@@ -205,7 +205,8 @@ def parse_logged_break(
     if found is None:
         return None
     reason, *rest = STACK.split(text[found.end() :], maxsplit=1)
-    reason, stack = LED_IN.sub("", reason, count=1), "".join(rest)
+    # torch's own stack follows, as a traceback.
+    reason, stack = LED_IN.sub("", reason, count=1), "".join(rest).partition("\nTraceback (most recent call last):")[0]
     # The stack begins outside of the compiled function, and has the function itself for the code after a break in it.
     resumed = parse_resumed(function)
     line = find_user_line(cut_stack(stack, resumed[0] if resumed else function or "", file or ""))

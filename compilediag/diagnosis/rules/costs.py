@@ -343,19 +343,20 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
 @kept_after(Compile, GraphBreak, StackFrame)
 def _find_torchs_breaks(evidence: Evidence) -> list[CompileCost]:
     """What torch compiled of its own code in vain. Recompiles are left out: they are part of their causes."""
-    breaks = list_own_breaks(evidence)
-    keys = {row.compile_key for row in breaks}
+    breaks = group_by(list_own_breaks(evidence), lambda row: row.compile_key)
     rows = [
         row
         for row in evidence.rows(Compile)
         if row.outcome in ("empty", "failed")
         and not row.is_recompile
-        and (row.compile_key in keys or (is_resumed(row.function) and is_called_code(row.file or "")))
+        and is_called_code(row.file or "")
+        and (row.compile_key in breaks or is_resumed(row.function))
     ]
     seconds = sum_seconds(row.duration_s for row in rows)
     if not breaks or seconds < TORCHS_BREAKS.worth_s:
         return []
-    places = dict.fromkeys(format_place(row.user_file, row.user_line) for row in breaks)
+    own = [one for row in rows for one in breaks.get(row.compile_key, ())]
+    places = dict.fromkeys(format_place(one.user_file, one.user_line) for one in own)
     facts = {"times": format_amount(len(rows), "compile"), "places": format_names([*filter(None, places)])}
     return [_report(TORCHS_BREAKS, seconds, rows, facts)]
 

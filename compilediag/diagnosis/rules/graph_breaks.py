@@ -93,6 +93,8 @@ _TEXTS = {
 }
 
 
+#: torch's id of a call of `torch._dynamo.graph_break()`.
+_ON_PURPOSE = "GB0025"
 #: Files of torch with what models are made of. The others run models and functions: wrappers, optimizers, hooks.
 _OF_MODELS = re.compile(r"nn/(?:modules/|functional\.py$|utils/)")
 
@@ -117,8 +119,11 @@ def list_all_breaks(data: Rows) -> list[GraphBreak]:
 
 def is_torchs_own(evidence: Evidence, row: GraphBreak) -> bool:
     """True for a break in code of torch that runs a user's model or function, such as DistributedDataParallel or an
-    optimizer. What torch compiled there contains no line of the user's, and no setting removes the break.
+    optimizer. What torch compiled there contains no line of the user's, and no setting removes the break; or torch
+    breaks the graph on purpose, in a function that the user calls.
     """
+    if row.break_id == _ON_PURPOSE and row.user_code and "graph_break" not in row.user_code:
+        return True
     compiles = evidence.by_compile(Compile).get(row.compile_key, ())
     compiled = next((each.file for each in compiles if each.file), row.user_file) or ""
     if not (is_called_code(row.user_file or "") and is_called_code(compiled)) or find_remedy(row) is not None:
