@@ -29,7 +29,15 @@ from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Rule, begin_lower, report
 from .break_even import make_eager_call_counter
-from .graph_breaks import describe_remedy, is_break, is_torchs_own, list_all_breaks, read_break
+from .graph_breaks import (
+    CALLS_TO_DISABLE,
+    describe_remedy,
+    find_hint,
+    is_break,
+    is_torchs_own,
+    list_all_breaks,
+    read_break,
+)
 
 _NOTHING = Rule(
     "nothing_to_compile",
@@ -212,9 +220,12 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
     if at_break:
         place = format_place(rows[0].user_file, rows[0].user_line)
         remedy, register = describe_remedy([read_break(rows[0])])
-        if _has_break(text, _SKIPPED) or (remedy is not None and remedy.code.endswith(".")):
+        has_call = any(_has_break(text, each) for each in CALLS_TO_DISABLE)
+        if _has_break(text, _SKIPPED) or (not has_call and remedy is not None and remedy.code.endswith(".")):
             remedy = None  # Words, and no setting: what to leave is said in any case.
-        if remedy is not None:
+        if has_call:
+            advice = register
+        elif remedy is not None:
             advice = f"{register} Or {begin_lower(_LEAVE_BLOCK)}"
         else:
             advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
@@ -245,7 +256,7 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
 def _has_break(text: str, break_id: str) -> bool:
     """True if a text of torch is about this kind of graph break."""
     ids = {f"GB{number}" for number in BREAK_ID.findall(text)}
-    return break_id in ids or (not ids and _WORDS[break_id] in text)
+    return break_id in ids or (not ids and _WORDS.get(break_id, break_id) in text)
 
 
 def _describe_error(row: Compile) -> str:
@@ -254,8 +265,8 @@ def _describe_error(row: Compile) -> str:
 
 
 def _quote_hint(text: str) -> str:
-    found = _HINT.search(text)
-    return f" torch's hint: {format_line(found[1], 240)}" if found else ""
+    hint = find_hint(_HINT.findall(text))
+    return f" torch's hint: {format_line(hint, 240)}" if hint else ""
 
 
 def _advise(rows: list[Compile]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...decode.call_stacks import find_torch_path, is_called_code, is_torch_file
@@ -65,6 +65,7 @@ _SETTINGS = {
     "GB0293": "trace_numpy",
     "GB0298": "use_numpy_random_stream",
     "GB0328": "inline_inbuilt_nn_modules",
+    "GB8977": "enable_trace_load_build_class",
     "GB9186": "trace_autograd_ops",
 }
 #: The settings that remove a break where they are False; the others do where they are True.
@@ -87,6 +88,18 @@ _KNOWN_COUNT = (
     "Loop a number of times that is known before, `for step in range(n)`, or compile the body of the loop and not the "
     "loop: the end of this one depends on a tensor."
 )
+#: torch's id of a graph break at which it gives up on the function that has the call -> how to keep the rest compiled.
+CALLS_TO_DISABLE = {
+    "GB0014": "Call it in a method of its own with @torch.compiler.disable: torch then compiles what is around it.",
+}
+#: Hints for those who develop torch, not for those who use it.
+_FOR_DEVELOPERS = re.compile(r"\b(?:report|file) an issue\b|\btracing rules\b|\bDynamo bug\b")
+_MOVE_OUT = "torch cannot trace this call. Move it out of the compiled function, to its callers."
+_CALLED_BRANCH = (
+    "The branch is in a function that this line calls. Call it outside of the compiled function, or with arguments "
+    "that need no branch on the values of a tensor."
+)
+_CAN_BRANCH = re.compile(r"\b(?:if|elif|while|assert|and|or|not|bool|any|all)\b")
 _TEXTS = {
     _IGNORED: "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
     _MOVED: "Add the function to torch._dynamo.config.reorderable_logging_functions.",
@@ -157,6 +170,8 @@ def find_remedy(row: GraphBreak) -> CodeChange | None:
     hints, code = " ".join(row.hints or ()), row.user_code or ""
     named = (name for name in _SETTING.findall(hints) if name in (_MOVED, *_SETTINGS.values()))
     name = next(named, None) or _SETTINGS.get(row.break_id or "")
+    if row.break_id in CALLS_TO_DISABLE:
+        return CodeChange(text=CALLS_TO_DISABLE[row.break_id])
     if name == _IGNORED:
         return _register(name, _LOGGER.search(code))
     if name == _MOVED:
@@ -199,10 +214,18 @@ def describe_remedy(rows: Sequence[GraphBreak], evidence: Evidence | None = None
         return change, change.code if change.code.endswith(".") else f"{before}{change.code}."
     if any(row.break_id == _BRANCH and _LOOP.match(row.user_code or "") for row in rows):
         return CodeChange(text=_KNOWN_COUNT), _KNOWN_COUNT
+    if all(row.break_id == _BRANCH and row.user_code and not _CAN_BRANCH.search(row.user_code) for row in rows):
+        return CodeChange(text=_CALLED_BRANCH), _CALLED_BRANCH
     hints = next((row.hints for row in rows if row.hints), [])
     explanation = next((row.explanation for row in rows if row.explanation), "")
-    text = format_line(hints[0] if hints else explanation, 300)
+    hint = format_line(find_hint(hints) if hints else explanation, 300)
+    text = f"{_MOVE_OUT} {hint}".strip() if hints and find_hint(hints[:1]) == "" else hint
     return None, f"{text}." if text and text[-1].isalnum() else text
+
+
+def find_hint(hints: Iterable[str]) -> str:
+    """torch's first hint for users; "" if there is none."""
+    return next((hint for hint in hints if not _FOR_DEVELOPERS.search(hint)), "")
 
 
 #: What a finding on many lines has of the line with the most breaks.
