@@ -29,7 +29,9 @@ _IN_TORCH = re.compile(r".*[/\\]torch[/\\](.*)$", re.S)
 #: A hook of ours, on any machine.
 _OWN_HOOK = re.compile(r"[/\\]compilediag[/\\]sources[/\\]")
 _FRAME = re.compile(
-    r'^[^\S\n]*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
+    r'^[^\S\n]*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>[^\n]*)'
+    r"(?:\n    (?! )(?P<code>[^\n]*))?",
+    re.M,
 )
 
 
@@ -37,6 +39,13 @@ _FRAME = re.compile(
 def is_torch_file(path: str) -> bool:
     """Return True for a file of an installed torch. Only the path is checked: a log comes from another machine."""
     return _TORCH_FILE.search(path) is not None
+
+
+@functools.lru_cache(10_000)
+def is_called_code(path: str) -> bool:
+    """Return True for a file of torch or of Python's standard library: what its lines do is up to who calls them."""
+    is_standard = path.startswith(FROZEN) or (_STANDARD.search(path) and not _INSTALLED.search(path))
+    return bool(is_standard) or is_torch_file(path)
 
 
 def find_torch_path(path: str) -> str | None:
@@ -49,15 +58,14 @@ def find_torch_path(path: str) -> str | None:
 
 
 def find_user_line(stack: str) -> tuple[str, int, str | None] | None:
-    """Return file, line and code of the innermost frame outside torch; None if the text has no frame.
+    """Return file, line and code of the innermost frame outside torch and Python's library; None without any frame.
 
-    Frames further in belong to torch, such as nn.Linear.forward. If every frame is torch's, the innermost one counts.
+    Frames further in are called code, such as nn.Linear.forward. If there is no other, the innermost one counts.
     """
     frames = list(_FRAME.finditer(stack))
     if not frames:
         return None
-    outside = (f for f in reversed(frames) if not is_torch_file(f["file"]) and not f["file"].startswith(FROZEN))
-    frame = next(outside, frames[-1])
+    frame = next((f for f in reversed(frames) if not is_called_code(f["file"])), frames[-1])
     return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
 
 
@@ -65,6 +73,12 @@ def find_code(stack: str, file: str, line: int) -> str | None:
     """Return the code of a line as a stack shows it; None if the line is not in the stack."""
     frames = (f for f in _FRAME.finditer(stack) if f["file"] == file and int(f["line"]) == line)
     return next(((f["code"] or "").strip() or None for f in frames), None)
+
+
+def cut_stack(stack: str, function: str, file: str) -> str:
+    """Return a stack from the innermost frame of a function on; "" if it is not in the stack."""
+    begins = [f.start() for f in _FRAME.finditer(stack) if (f["function"], f["file"]) == (function, file)]
+    return stack[begins[-1] :] if begins else ""
 
 
 # Stacks in records
@@ -144,10 +158,10 @@ def _as_text(value: object) -> str | None:
 
 
 def find_user_frame(*stacks: list[Frame]) -> Frame | None:
-    """Return the innermost frame outside torch, from the first stack that has one."""
+    """Return the innermost frame outside torch and Python's library, from the first stack that has one."""
     for frames in stacks:
         for frame in reversed(frames):
-            if frame.file is not None and not is_torch_file(frame.file):
+            if frame.file is not None and not is_called_code(frame.file):
                 return frame
     return None
 

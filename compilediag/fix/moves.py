@@ -203,8 +203,6 @@ _SETTINGS = (
     ({"force_parameter_static_shapes": False}, lambda cause: cause.facts.is_parameter),
     ({"force_nn_module_property_static_shapes": False}, lambda cause: cause.path.is_module_attribute),
 )
-#: Settings that let torch trace what a graph ends at.
-_BREAK_SETTINGS = ({"capture_scalar_outputs": True}, {"capture_dynamic_output_shape_ops": True})
 
 
 class Configure:
@@ -220,9 +218,12 @@ class Configure:
             named += [seen.change_settings(cause, sources)] if sources else []
         if named:
             yield tuple(named)
-        if list_breaks(seen.evidence):
-            for settings in _BREAK_SETTINGS:
-                yield (assign_settings({**settings}),)
+        found: Settings = {}
+        for remedy in filter(None, map(find_remedy, list_breaks(seen.evidence))):
+            found.update(remedy.settings or {})
+        yield from ((assign_settings({name: value}),) for name, value in found.items())
+        if len(found) > 1:
+            yield (assign_settings(found),)
 
 
 class PrintLater:

@@ -3,6 +3,7 @@
 python -m tests.live.traced SESSION.cdiag
 """
 
+import copy
 import sys
 
 import torch
@@ -20,8 +21,22 @@ def inductor():
     torch.compile(lambda x: x.sin())(x).sum().backward()
 
 
+def copies():
+    """A graph break inside Python's library, and one inside torch."""
+
+    def f(x):
+        y = copy.deepcopy(x.sin())
+        torch.nn.utils.clip_grad_norm_([parameter], 1.0, error_if_nonfinite=True)
+        return y * 2
+
+    parameter = torch.nn.Parameter(torch.ones(3))
+    parameter.grad = torch.ones(3)
+    programs.compiled(f)(torch.ones(3))
+
+
 if __name__ == "__main__":
     with cd.watch(sys.argv[1]):
         for program in programs.ALL:
             program()
+        copies()
         inductor()

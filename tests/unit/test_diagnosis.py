@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from compilediag.diagnosis import diagnose, fix_code
-from compilediag.events import GUARD_KINDS, Recompile, RowList
+from compilediag.events import GUARD_KINDS, Recompile, RowList, StackFrame
 from tests.unit.tables_builder import (
     FORWARD,
     called,
@@ -345,6 +345,27 @@ def test_breaks_of_one_kind_at_many_lines_are_a_storm():
             None,
         ),
         ("Avoid calling it.", "f(x)", "Avoid calling it.", None),
+        # torch 2.13, with the name of the setting as torch writes it.
+        (
+            "Set torch._dynamo.trace_autograd_ops=True",
+            "loss.backward()",
+            "torch._dynamo.config.trace_autograd_ops = True",
+            {"trace_autograd_ops": True},
+        ),
+        (
+            "Set `torch._dynamo.config.use_numpy_random_stream` to False.",
+            "np.random.rand()",
+            "torch._dynamo.config.use_numpy_random_stream = False",
+            {"use_numpy_random_stream": False},
+        ),
+        # A setting that changes more than the break is none that a program makes.
+        (
+            "Enable compiled autograd by setting torch._dynamo.config.compiled_autograd = True.",
+            "f(x)",
+            "Enable compiled autograd",
+            None,
+        ),
+        ("It may be possible to write Dynamo tracing rules for this code.", "f(x)", "Move it out", None),
     ],
 )
 def test_a_graph_break_comes_with_torchs_own_remedy(hint, code, says, fix):
@@ -363,8 +384,46 @@ def test_a_graph_break_has_the_recompiles_of_the_code_after_it():
 
 
 def test_graph_breaks_of_torchs_optimizers_are_not_reported():
-    assert diagnose(tables(graph_break(user_file="/usr/lib/torch/optim/optimizer.py"))) == []
+    assert diagnose(tables(graph_break(user_file="/usr/lib/python3/dist-packages/torch/optim/optimizer.py"))) == []
     assert len(diagnose(tables(graph_break(user_file="/home/ada/torch_optim/optimizer.py")))) == 1
+    # torch breaks the graph in `optimizer.step()`, and the user's line is the one that calls it.
+    on_purpose = graph_break(break_id="GB0025", user_code="optimizer.step()")
+    assert diagnose(tables(on_purpose)) == []
+    assert len(diagnose(tables(replace(on_purpose, user_code="torch._dynamo.graph_break()")))) == 1
+
+
+TORCH = "/usr/lib/python3/dist-packages/torch"
+WRAPPER, LAYER, LIBRARY = (
+    f"{TORCH}/nn/parallel/distributed.py",
+    f"{TORCH}/nn/modules/rnn.py",
+    "/usr/lib/python3.11/x.py",
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "compiled_file", "caller", "is_reported"),
+    [
+        (WRAPPER, f"{TORCH}/_dynamo/external_utils.py", "/home/ada/train.py", False),
+        (LAYER, f"{TORCH}/_dynamo/external_utils.py", "/home/ada/train.py", True),
+        # What a session has that was recorded before the user's line was.
+        (WRAPPER, "/home/ada/model.py", "/home/ada/train.py", True),
+        # A context manager: a function of Python's library, and who calls it.
+        (LIBRARY, LIBRARY, WRAPPER, False),
+        (LIBRARY, LIBRARY, "/home/ada/model.py", True),
+    ],
+)
+def test_a_graph_break_that_no_line_of_the_user_leads_to_is_a_cost(
+    file, compiled_file, caller, is_reported, session_of
+):
+    frames = [
+        StackFrame(time_ns=1, stack="a", caller=None, file=caller, line=3, function="forward"),
+        StackFrame(time_ns=1, stack="b", caller="a", file=compiled_file, line=7, function="inner"),
+    ]
+    row = compiled(file=compiled_file, function="inner", outcome="empty", duration_s=2.0, stack="b")
+    session = session_of(row, *frames, graph_break(user_file=file, user_line=9, user_code="self.logger.log()"))
+    assert [one.rule for one in session.findings()] == (["graph_break"] if is_reported else [])
+    costs = {cost.kind: cost.seconds for cost in session.plan().costs}
+    assert costs.get("torchs_breaks") == (None if is_reported else 2.0)
 
 
 def test_a_function_that_torch_leaves_to_python_is_no_failure():

@@ -458,7 +458,9 @@ class LogProcess:
             yield from self._recompiles.add_reasons(record.text, attempt, time_ns)
         elif name == "dynamo_graph_break_reason":
             self._logs_breaks = True
-            found = parse_logged_break(record.text, time_ns, attempt.compile_id, attempt.compile_key)
+            function = self._attempts.find_function(attempt)
+            place = function["function"], function["file"]
+            found = parse_logged_break(record.text, time_ns, attempt.compile_id, attempt.compile_key, *place)
             if found is not None:
                 yield found
         elif name in (SCHEDULE, TENSOR_META):

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...events import GraphBreak
-from ...formatting import SEARCHED
-from ..call_stacks import find_code, find_user_line
+from ...formatting import SEARCHED, parse_resumed
+from ..call_stacks import cut_stack, find_code, find_user_line
 
 _PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs? due to )+")
 _STACK = re.compile(r"[.,:]?(?<!\s)\s*Found from ?:?\s*")
@@ -189,20 +189,29 @@ def parse_graph_break(
 
 
 def parse_logged_break(
-    text: str, time_ns: int, compile_id: str | None, compile_key: str | None = None
+    text: str,
+    time_ns: int,
+    compile_id: str | None,
+    compile_key: str | None = None,
+    function: str | None = None,
+    file: str | None = None,
 ) -> GraphBreak | None:
-    """Parse the artifact of a break in a log.
+    """Parse the artifact of a break in a log. `function` and `file` are those of the compiled function.
 
     None for a frame that torch skips because of a break: it reports that break a second time.
     """
     found = LOGGED.match(text)
     if found is None:
         return None
-    file, line = found["file"], int(found["line"])
     reason, *rest = STACK.split(text[found.end() :], maxsplit=1)
-    code = find_code("".join(rest), file, line)
-    reason = LED_IN.sub("", reason, count=1)
-    return parse_graph_break(reason, time_ns, compile_id, file, line, code, compile_key)
+    # torch's own stack follows, as a traceback.
+    reason, stack = LED_IN.sub("", reason, count=1), "".join(rest).partition("\nTraceback (most recent call last):")[0]
+    # The stack begins outside of the compiled function, and has the function itself for the code after a break in it.
+    resumed = parse_resumed(function)
+    line = find_user_line(cut_stack(stack, resumed[0] if resumed else function or "", file or ""))
+    innermost = found["file"], int(found["line"])
+    place = line or (*innermost, find_code(stack, *innermost))
+    return parse_graph_break(reason, time_ns, compile_id, *place, compile_key)
 
 
 def _join_lines(text: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import UnionType
 from typing import Any, NamedTuple
 
+from ...decode.call_stacks import is_called_code
 from ...decode.guards.path import parse_path
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import (
@@ -22,10 +23,12 @@ from ...events import (
     Compile,
     CudaGraphAction,
     Event,
+    GraphBreak,
     KernelCompile,
     Phase,
     Rows,
     SourceStatus,
+    StackFrame,
     TracedFunction,
 )
 from ...formatting import (
@@ -39,6 +42,7 @@ from ...formatting import (
     format_seconds,
     format_share,
     format_times,
+    is_resumed,
 )
 from ..evidence import (
     Evidence,
@@ -59,6 +63,7 @@ from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
 from .cudagraphs import advise_skip
+from .graph_breaks import list_own_breaks
 
 #: The first version of torch in which a nested compile region is traced once, however often it is called. In 2.11,
 #: Dynamo traces it at each call, which takes longer than inlining it.
@@ -135,6 +140,15 @@ CHECK_OF_CPU = Rule(
     worth_s=1.0,
     cause="torch checks the CPU's vector instructions in every process",
 )
+#: Code of torch that runs a model, such as DistributedDataParallel, and that torch itself cannot trace.
+TORCHS_BREAKS = Rule(
+    "torchs_breaks",
+    title="{times} of code of torch around the graph breaks at {places} took {seconds} and made no graph",
+    action="No change of your code removes these breaks. torch compiles what that code runs, such as the forward of "
+    "your model, by itself.",
+    worth_s=0.1,
+    cause="graph breaks of code of torch",
+)
 #: A function of the user's that Dynamo traces again and again in one frame.
 TRACING = Rule(
     "tracing",
@@ -185,10 +199,11 @@ class CompileCost:
     """Time that is spent without a recompile.
 
     `seconds` (s) is what the advice saves; for "next_process", what is repeated; for "tracing", what the function
-    takes; 0.0 for what each call costs, which is not measured. `what` is one sentence without a period, `advice` what
-    to do, `code` the lines to paste if there are any. `title` is the cause in a few words, and `headline` what a plan
-    says first if this is its largest cost; "" for what no change saves. `details` has one line per compile or reason.
-    `place` is the function, if there is only one. `evidence` holds event ids.
+    takes; for "torchs_breaks", what they took; 0.0 for what each call costs, which is not measured. `what` is one
+    sentence without a period, `advice` what to do, `code` the lines to paste if there are any. `title` is the cause in
+    a few words, and `headline` what a plan says first if this is its largest cost; "" for what no change saves.
+    `details` has one line per compile or reason. `place` is the function, if there is only one. `evidence` holds event
+    ids.
     """
 
     kind: str
@@ -323,6 +338,27 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
     if seconds < CHECK_OF_CPU.worth_s:
         return []
     return [replace(_report(CHECK_OF_CPU, seconds, checks, {}), code=SKIP_CPU_CHECK)]
+
+
+@kept_after(Compile, GraphBreak, StackFrame)
+def _find_torchs_breaks(evidence: Evidence) -> list[CompileCost]:
+    """What torch compiled of its own code in vain. Recompiles are left out: they are part of their causes."""
+    breaks = group_by(list_own_breaks(evidence), lambda row: row.compile_key)
+    rows = [
+        row
+        for row in evidence.rows(Compile)
+        if row.outcome in ("empty", "failed")
+        and not row.is_recompile
+        and is_called_code(row.file or "")
+        and (row.compile_key in breaks or is_resumed(row.function))
+    ]
+    seconds = sum_seconds(row.duration_s for row in rows)
+    if not breaks or seconds < TORCHS_BREAKS.worth_s:
+        return []
+    own = [one for row in rows for one in breaks.get(row.compile_key, ())]
+    places = dict.fromkeys(format_place(one.user_file, one.user_line) for one in own)
+    facts = {"times": format_amount(len(rows), "compile"), "places": format_names([*filter(None, places)])}
+    return [_report(TORCHS_BREAKS, seconds, rows, facts)]
 
 
 # Code that one graph contains many times: identical blocks of a model, and Python loops that Dynamo unrolls
@@ -722,7 +758,7 @@ def list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
 
 
 @kept_after(
-    *(find_repeated_time, find_tuning_problems, find_entries_used_once, find_unrolled_loops),
+    *(find_repeated_time, find_tuning_problems, find_entries_used_once, find_unrolled_loops, _find_torchs_breaks),
     *(Phase, KernelCompile, TracedFunction, CudaGraphAction),
 )
 def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
@@ -734,6 +770,7 @@ def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
         *find_repeated_compiles(evidence),
         *find_unused_backwards(evidence),
         *_find_cpu_check(evidence),
+        *_find_torchs_breaks(evidence),
         *_find_traced_again(evidence),
         *_find_tuning(evidence),
         *_find_not_captured(evidence),

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...decode.call_stacks import is_torch_file
+from ...decode.call_stacks import is_called_code, is_torch_file
 from ...decode.guards.path import format_expression, format_source
 from ...decode.records.torch_messages import BREAK_ID
-from ...events import Compile, GraphBreak, Recompile
+from ...events import Compile, Recompile
 from ...formatting import (
     format_amount,
     format_first_line,
@@ -22,14 +22,22 @@ from ...formatting import (
     get_class_name,
     is_resumed,
 )
-from ..causes.call_sites import find_call_fields
+from ..causes.call_sites import find_call_fields, find_compiled_call
 from ..change import CodeChange
 from ..evidence import Evidence, Place, Stacks, find_first, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Rule, begin_lower, report
 from .break_even import make_eager_call_counter
-from .graph_breaks import describe_remedy, is_break, read_break
+from .graph_breaks import (
+    CALLS_TO_DISABLE,
+    describe_remedy,
+    find_hint,
+    is_break,
+    is_torchs_own,
+    list_all_breaks,
+    read_break,
+)
 
 _NOTHING = Rule(
     "nothing_to_compile",
@@ -103,6 +111,8 @@ def find_failures(evidence: Evidence) -> list[Finding]:
     findings = []
     for (place, *_), rows in groups.items():
         if _runs_eagerly(rows):
+            if _is_graph_break(rows) and is_torchs_own(evidence, read_break(rows[0])):
+                continue
             # What the function calls is compiled by itself, only because the function runs eagerly.
             callees = [
                 row
@@ -122,14 +132,15 @@ def add_empty_compiles(evidence: Evidence, recompiles: list[Finding]) -> list[Fi
     """Add the functions that torch runs eagerly for good because one call had nothing to compile.
 
     torch applies that to all calls and drops what it compiled before. If that call was a recompile, the finding on its
-    cause, in `recompiles`, says so. A function's first call is reported only if there is no graph break: what is called
-    behind one is compiled by itself, and often has nothing to compile.
+    cause, in `recompiles`, says so. A function's first call is reported only if torch compiles the function for the
+    user: what is called by code that runs eagerly, at a graph break or as a whole, is compiled by itself, and often has
+    nothing to compile.
     """
     empty = [
         row
         for row in evidence.rows(Compile)
         if row.outcome == "empty"
-        and not (is_resumed(row.function) or is_torch_file(row.file or "") or (row.file or "").startswith("<"))
+        and not (is_resumed(row.function) or is_called_code(row.file or "") or (row.file or "").startswith("<"))
     ]
     if not empty:
         return recompiles
@@ -147,9 +158,9 @@ def add_empty_compiles(evidence: Evidence, recompiles: list[Finding]) -> list[Fi
         since = f" ({'; '.join(counts)}.)" if counts else ""
         severity = "medium" if one.severity == "low" else one.severity
         findings.append(replace(one, severity=severity, suggestion=f"{one.suggestion} {_NO_LONGER}{since}"))
-    if evidence.rows(GraphBreak):
-        return findings
-    first = group_by((row for row in empty if not row.is_recompile), get_place)
+    broken = {row.compile_key for row in list_all_breaks(evidence)}
+    whole = (row for row in empty if not row.is_recompile and row.compile_key not in broken)
+    first = group_by((row for row in whole if not _is_called_eagerly(evidence, row, bool(broken))), get_place)
     return findings + [
         report(
             _NOTHING,
@@ -160,6 +171,15 @@ def add_empty_compiles(evidence: Evidence, recompiles: list[Finding]) -> list[Fi
         )
         for place, rows in first.items()
     ]
+
+
+def _is_called_eagerly(evidence: Evidence, row: Compile, has_breaks: bool) -> bool:
+    """True if code that runs eagerly calls this function, within a compiled call. Without its stack, a graph break
+    anywhere may be why.
+    """
+    frames = [*evidence.stacks.walk(evidence.stacks.find(row.compile_key))][::-1]
+    begin = find_compiled_call(frames)
+    return has_breaks if begin is None else any(not is_torch_file(each.file or "") for each in frames[begin:-1])
 
 
 def _runs_eagerly(rows: list[Compile]) -> bool:
@@ -200,9 +220,12 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
     if at_break:
         place = format_place(rows[0].user_file, rows[0].user_line)
         remedy, register = describe_remedy([read_break(rows[0])])
-        if _has_break(text, _SKIPPED) or (remedy is not None and remedy.code.endswith(".")):
+        has_call = any(_has_break(text, each) for each in CALLS_TO_DISABLE)
+        if _has_break(text, _SKIPPED) or (not has_call and remedy is not None and remedy.code.endswith(".")):
             remedy = None  # Words, and no setting: what to leave is said in any case.
-        if remedy is not None:
+        if has_call:
+            advice = register
+        elif remedy is not None:
             advice = f"{register} Or {begin_lower(_LEAVE_BLOCK)}"
         else:
             advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
@@ -233,7 +256,7 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
 def _has_break(text: str, break_id: str) -> bool:
     """True if a text of torch is about this kind of graph break."""
     ids = {f"GB{number}" for number in BREAK_ID.findall(text)}
-    return break_id in ids or (not ids and _WORDS[break_id] in text)
+    return break_id in ids or (not ids and _WORDS.get(break_id, break_id) in text)
 
 
 def _describe_error(row: Compile) -> str:
@@ -242,8 +265,8 @@ def _describe_error(row: Compile) -> str:
 
 
 def _quote_hint(text: str) -> str:
-    found = _HINT.search(text)
-    return f" torch's hint: {format_line(found[1], 240)}" if found else ""
+    hint = find_hint(_HINT.findall(text))
+    return f" torch's hint: {format_line(hint, 240)}" if hint else ""
 
 
 def _advise(rows: list[Compile]) -> str:

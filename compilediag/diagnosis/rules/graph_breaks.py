@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ...decode.call_stacks import find_torch_path, is_called_code, is_torch_file
 from ...decode.records.torch_messages import parse_graph_break
 from ...document import BREAK_PAGE
 from ...events import Compile, GraphBreak, Recompile, Rows
@@ -47,15 +48,30 @@ RULES = (_BREAK, _STORM)
 
 #: The setting with the functions that torch calls after the graph.
 _MOVED = "reorderable_logging_functions"
-#: torch's id of a graph break (torch/_dynamo/graph_break_registry.json) -> the setting that removes it. The hints name
-#: it too, which counts for breaks without an id, and with one that is about more than that: GB0059 is any call of a
-#: builtin function, and only for one that logs there is a setting.
+#: The setting with the methods of loggers that torch leaves out.
+_IGNORED = "ignore_logging_functions"
+#: torch's id of a graph break -> the setting that removes it, as its hints say (torch/_dynamo/graph_break_registry.json
+#: of 2.11, 2.13 and 2.15). A session that is shared may have no hints, and a kind of break of another torch no id here.
+#: `allow_rnn` is left out: what torch 2.13 compiles of an LSTM for the CPU raises.
 _SETTINGS = {
-    "GB0124": "capture_scalar_outputs",
     "GB0036": "capture_dynamic_output_shape_ops",
-    "GB0291": "ignore_logging_functions",
-    "": _MOVED,
+    "GB0075": "enable_trace_load_build_class",
+    "GB0105": "trace_numpy",
+    "GB0123": "trace_autograd_ops",
+    "GB0124": "capture_scalar_outputs",
+    "GB0231": "trace_numpy",
+    "GB0263": "enable_trace_contextlib",
+    "GB0291": _IGNORED,
+    "GB0293": "trace_numpy",
+    "GB0298": "use_numpy_random_stream",
+    "GB0328": "inline_inbuilt_nn_modules",
+    "GB8977": "enable_trace_load_build_class",
+    "GB9186": "trace_autograd_ops",
 }
+#: The settings that remove a break where they are False; the others do where they are True.
+_IF_OFF = ("use_numpy_random_stream",)
+#: A setting in a hint. One of torch's hints leaves out `config`: "Set torch._dynamo.trace_autograd_ops=True".
+_SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+)")
 _LOGGER = re.compile(r"(?<!\w)(?<!\w\.)((?:\w+\.)*\w+\.(?:debug|info|warning|error|critical|exception|log))\(")
 _PRINT = re.compile(r"\b(print|(?:warnings\.)?warn)\(")
 #: torch's words for a call with keyword arguments. When torch moves it, it drops them, or refuses from 2.15 on.
@@ -72,16 +88,64 @@ _KNOWN_COUNT = (
     "Loop a number of times that is known before, `for step in range(n)`, or compile the body of the loop and not the "
     "loop: the end of this one depends on a tensor."
 )
+#: torch's id of a graph break at which it gives up on the function that has the call -> how to keep the rest compiled.
+CALLS_TO_DISABLE = {
+    "GB0014": "Call it in a method of its own with @torch.compiler.disable: torch then compiles what is around it.",
+}
+#: Hints for those who develop torch, not for those who use it.
+_FOR_DEVELOPERS = re.compile(r"\b(?:report|file) an issue\b|\btracing rules\b|\bDynamo bug\b")
+_MOVE_OUT = "torch cannot trace this call. Move it out of the compiled function, to its callers."
+_CALLED_BRANCH = (
+    "The branch is in a function that this line calls. Call it outside of the compiled function, or with arguments "
+    "that need no branch on the values of a tensor."
+)
+_CAN_BRANCH = re.compile(r"\b(?:if|elif|while|assert|and|or|not|bool|any|all)\b")
 _TEXTS = {
-    "ignore_logging_functions": "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
+    _IGNORED: "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
     _MOVED: "Add the function to torch._dynamo.config.reorderable_logging_functions.",
 }
 
 
+#: torch's id of a call of `torch._dynamo.graph_break()`.
+_ON_PURPOSE = "GB0025"
+#: Files of torch with what models are made of. The others run models and functions: wrappers, optimizers, hooks.
+_OF_MODELS = re.compile(r"nn/(?:modules/|functional\.py$|utils/)")
+
+
 def list_breaks(data: Rows) -> list[GraphBreak]:
-    """All graph breaks: those between two graphs, and those at which torch gave up on the function."""
+    """The graph breaks that a user can change: those between two graphs, and those at which torch gave up on the
+    function.
+    """
+    return [row for row in list_all_breaks(data) if not is_torchs_own(Evidence.of(data), row)]
+
+
+def list_own_breaks(data: Rows) -> list[GraphBreak]:
+    """The graph breaks of torch's own code, see `is_torchs_own`."""
+    return [row for row in list_all_breaks(data) if is_torchs_own(Evidence.of(data), row)]
+
+
+def list_all_breaks(data: Rows) -> list[GraphBreak]:
+    """All graph breaks, torch's own included."""
     failed = (row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None)
     return [*data.rows(GraphBreak), *(read_break(row) for row in failed if is_break(row))]
+
+
+def is_torchs_own(evidence: Evidence, row: GraphBreak) -> bool:
+    """True for a break in code of torch that runs a user's model or function, such as DistributedDataParallel or an
+    optimizer. What torch compiled there contains no line of the user's, and no setting removes the break; or torch
+    breaks the graph on purpose, in a function that the user calls.
+    """
+    if row.break_id == _ON_PURPOSE and row.user_code and "graph_break" not in row.user_code:
+        return True
+    compiles = evidence.by_compile(Compile).get(row.compile_key, ())
+    compiled = next((each.file for each in compiles if each.file), row.user_file) or ""
+    if not (is_called_code(row.user_file or "") and is_called_code(compiled)) or find_remedy(row) is not None:
+        return False
+    # A context manager or a decorator of torch is a function of Python's library, which torch calls.
+    callers = (frame.file or "" for frame in evidence.stacks.walk(evidence.stacks.find(row.compile_key)))
+    files = (row.user_file or "", compiled, *callers)
+    caller = next((each for each in files if is_torch_file(each) or not is_called_code(each)), "")
+    return is_torch_file(caller) and not _OF_MODELS.match(find_torch_path(caller) or "")
 
 
 def is_break(row: Compile) -> bool:
@@ -104,9 +168,11 @@ def read_break(row: Compile, text: str | None = None) -> GraphBreak:
 def find_remedy(row: GraphBreak) -> CodeChange | None:
     """The change that removes a graph break, where torch has one for it; None if the code has to be changed."""
     hints, code = " ".join(row.hints or ()), row.user_code or ""
-    named = (name for name in _SETTINGS.values() if name in hints)
-    name = (_SETTINGS.get(row.break_id) if row.break_id else None) or next(named, None)
-    if name == "ignore_logging_functions":
+    named = (name for name in _SETTING.findall(hints) if name in (_MOVED, *_SETTINGS.values()))
+    name = next(named, None) or _SETTINGS.get(row.break_id or "")
+    if row.break_id in CALLS_TO_DISABLE:
+        return CodeChange(text=CALLS_TO_DISABLE[row.break_id])
+    if name == _IGNORED:
         return _register(name, _LOGGER.search(code))
     if name == _MOVED:
         found = _PRINT.search(code)
@@ -119,7 +185,7 @@ def find_remedy(row: GraphBreak) -> CodeChange | None:
             text = f"Give {found[1]} one f-string, as torch moves no tuple or list, and before the first compiled call"
             return CodeChange(text=f"{text}: {code}.")
         return _register(name, found) if found else None
-    return CodeChange(settings={name: True}) if name else None
+    return CodeChange(settings={name: name not in _IF_OFF}) if name else None
 
 
 def _register(setting: str, found: re.Match[str] | None) -> CodeChange:
@@ -148,25 +214,29 @@ def describe_remedy(rows: Sequence[GraphBreak], evidence: Evidence | None = None
         return change, change.code if change.code.endswith(".") else f"{before}{change.code}."
     if any(row.break_id == _BRANCH and _LOOP.match(row.user_code or "") for row in rows):
         return CodeChange(text=_KNOWN_COUNT), _KNOWN_COUNT
+    if all(row.break_id == _BRANCH and row.user_code and not _CAN_BRANCH.search(row.user_code) for row in rows):
+        return CodeChange(text=_CALLED_BRANCH), _CALLED_BRANCH
     hints = next((row.hints for row in rows if row.hints), [])
     explanation = next((row.explanation for row in rows if row.explanation), "")
-    text = format_line(hints[0] if hints else explanation, 300)
+    hint = format_line(find_hint(hints) if hints else explanation, 300)
+    text = f"{_MOVE_OUT} {hint}".strip() if hints and find_hint(hints[:1]) == "" else hint
     return None, f"{text}." if text and text[-1].isalnum() else text
+
+
+def find_hint(hints: Iterable[str]) -> str:
+    """torch's first hint for users; "" if there is none."""
+    return next((hint for hint in hints if not _FOR_DEVELOPERS.search(hint)), "")
 
 
 #: What a finding on many lines has of the line with the most breaks.
 _OF_LINE = ("fix", "changes", "file", "line", "user_file", "user_line", "user_code")
 _BREAK_ID = re.compile(r"GB\d{1,6}", re.ASCII)
-#: torch's optimizers break graphs on purpose, and so does the function that torch was asked to skip.
-_TORCHS_OWN = re.compile(r"/torch/(?:optim/\w+|_dynamo/external_utils)\.py$")
 
 
 @kept_of(GraphBreak)
 def find_graph_breaks(evidence: Evidence) -> list[Finding]:
     """One finding per kind of break and line, or per file if it breaks at many lines."""
-    users = [
-        row for row in evidence.rows(GraphBreak) if not _TORCHS_OWN.search((row.user_file or "").replace("\\", "/"))
-    ]
+    users = [row for row in evidence.rows(GraphBreak) if not is_torchs_own(evidence, row)]
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
     # The recompiles of code after a graph break, each with the line of that break.
     recompiles = ((row, parse_resumed(row.function)) for row in evidence.rows(Recompile))

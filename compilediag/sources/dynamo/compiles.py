@@ -8,14 +8,16 @@ import ast
 import functools
 import linecache
 import re
+import sys
 import types
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from threading import get_ident
 from types import FrameType
 from typing import Any, NamedTuple, TypedDict
 
-from ...decode.call_stacks import is_torch_file
+from ...decode.call_stacks import is_called_code, is_torch_file
 from ...decode.records.compilation_metrics import (
     AOT_COMPILE,
     ATTEMPT_PREFIX,
@@ -246,12 +248,15 @@ class Compiles(Source):
             known = self.context.frames.get(key or "", {})
             if metrics.fail_type is not None:
                 known.update(read_failure(metrics.fail_type) or {})
+                known["traced"] = torch_api.traced_stack(sys.exception())
         self.emit(self._make_rows, metrics, known, key, get_ident())
 
     def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None, thread: int) -> Made:
         if static := read_static_sources(vars(metrics)):
             self.recorder.facts.static_sources = static
         event = make_compile(_correct_times(vars(metrics)), known, key, thread)
+        if event is not None and (user := _find_user_frame(known.get("traced", ()))) is not None:
+            event = replace(event, user_file=user.filename, user_line=user.lineno)
         return [] if event is None else [event]
 
     @hook(torch_api.PRECOMPILED, before=Source.note_time)
@@ -474,13 +479,22 @@ class GraphBreaks(Source):
             text = str(reason.reason)
             if text.startswith(torch_api.JUMP):
                 text = torch_api.jump_text() or text
-            self.emit(_make_break_row, text, stack[-1:], clock.now_ns(), *self.context.keys.current())
+            self.emit(_make_break_row, text, stack, clock.now_ns(), *self.context.keys.current())
 
 
-def _make_break_row(text: str, user: list[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:
+def _make_break_row(text: str, stack: Sequence[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:
     """To read the user's line a file is opened, so this runs in the writer's thread."""
-    file, line, source = (user[0].filename, user[0].lineno, user[0].line) if user else (None, None, None)
+    user = _find_user_frame(stack)
+    file, line, source = (user.filename, user.lineno, user.line) if user is not None else (None, None, None)
     return parse_graph_break(text, time_ns, compile_id, file, line, source, compile_key=key)
+
+
+def _find_user_frame(traced: Sequence[Any]) -> Any:
+    """The user's frame of those that torch traced, outside torch and Python's library. If all are there, the innermost
+    one; None if there is none.
+    """
+    frames = traced[::-1]
+    return next((frame for frame in frames if not is_called_code(frame.filename)), next(iter(frames), None))
 
 
 class DynamicDecisions(Source):

@@ -10,7 +10,7 @@ import functools
 import logging
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -339,6 +339,11 @@ def compiles_frame(frame: types.FrameType) -> bool:
 def is_conversion(frame: types.FrameType) -> bool:
     """True for the frame that compiles a function, and for those that call it and decide what a failure means."""
     return compiles_frame(frame) or is_frame_of(frame, CONVERT, "__call__")
+
+
+def traced_stack(error: BaseException | None) -> Sequence[Any]:
+    """The frames that torch traced when an exception of its own ended that, outermost first; none for others."""
+    return tuple(getattr(error, "real_stack", None) or ())
 
 
 def traced_code(model: Any) -> types.CodeType | None:
