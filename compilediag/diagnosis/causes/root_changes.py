@@ -27,7 +27,7 @@ from ...formatting import format_first_line, is_module_wrapper, is_resumed
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
-from .value_facts import read_integers
+from .value_facts import PARAMETER, read_integers
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
 _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
@@ -83,7 +83,7 @@ class GuardChange:
     """One guard that failed at one recompile.
 
     `row` is the recompile as if this guard had been the first to fail. `name` is what the user's code calls the value,
-    and the kind of its guard; None if it has no name there. `numbers` are the size or integer that the entry needs and
+    and the kind of its guard; None if it has no name there. `is_parameter`: it is on a Parameter. `numbers` are the size or integer that the entry needs and
     the one that came; None for anything else.
     """
 
@@ -91,6 +91,7 @@ class GuardChange:
     row: Recompile
     is_first: bool
     name: str | None = None
+    is_parameter: bool = False
 
     @property
     def event_id(self) -> int | None:
@@ -178,6 +179,8 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
         )
         key = make_cause_key(view)
         found.setdefault(key, GuardChange(key, view, False))
+    parameters = {name_any_instance(one.guard_source or "") for one in failures if PARAMETER.match(one.guard or "")}
+    found = {key: replace(one, is_parameter=key.source in parameters) for key, one in found.items()}
     # torch calls all compiled modules of torch.nn through one function: with another module all else differs. For that
     # a guard fails on the module itself, or on a size of its parameters.
     of_modules = (key for key in found if key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size"))
@@ -622,11 +625,17 @@ def follow_peer(graph: ChangeGraph) -> Iterator[Edge]:
 
 
 def _rank(graph: ChangeGraph, change: GuardChange, number: int) -> tuple[bool, bool, bool, int, int]:
-    """Sorts guards: those on parameters, which only another module has, then sizes as the user's call names them, and
+    """Sorts guards: those on parameters, which torch keeps static, then sizes as the user's call names them, and
     numbers as the code reads them.
     """
     position = graph.sites.find_position(change.row) if change.is_size else change.row.user_line
-    return not _is_of_module(change), not change.is_size, position is None, position or 0, number
+    return (
+        not (_is_of_module(change) or (change.is_size and change.is_parameter)),
+        not change.is_size,
+        position is None,
+        position or 0,
+        number,
+    )
 
 
 def _can_join(graph: ChangeGraph, first: CauseKey, second: CauseKey, count: int) -> bool:

@@ -28,7 +28,8 @@ from .call_sites import find_compiled_call, get_name, read_own_code
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")
-_PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
+#: torch's guard on a tensor that is a Parameter.
+PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
@@ -219,9 +220,7 @@ class FactIndex:
         self._threads = find_threads(evidence)
         self._choices = StaticChoices(evidence)
         self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
-        self._parameters = {
-            (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
-        }
+        self._parameters = {(row.compile_key, row.guard_source) for row in failures if PARAMETER.match(row.guard or "")}
         self._absent = _list_absent([*failures, *evidence.rows(Recompile)])
         first_calls = {get_place(row) for row in evidence.rows(RefusedCall) if row.ran == _AOT_EAGER}
         self._replaced = {c.compile_key for c in compiles if c.backend == _AOT_EAGER and get_place(c) in first_calls}
