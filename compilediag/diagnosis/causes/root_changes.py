@@ -83,8 +83,8 @@ class GuardChange:
     """One guard that failed at one recompile.
 
     `row` is the recompile as if this guard had been the first to fail. `name` is what the user's code calls the value,
-    and the kind of its guard; None if it has no name there. `is_parameter`: it is on a Parameter. `numbers` are the size or integer that the entry needs and
-    the one that came; None for anything else.
+    and the kind of its guard; None if it has no name there. `numbers` are the size or integer that the entry needs and
+    the one that came; None for anything else. `is_parameter`: the value is a Parameter, or of one.
     """
 
     key: CauseKey

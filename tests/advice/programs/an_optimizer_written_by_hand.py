@@ -13,7 +13,7 @@ class TwoLayers(torch.nn.Module):
 
 @torch.compile
 def post(X: list[torch.Tensor], U: list[torch.Tensor]):
-    for x, u in zip(X, U):
+    for x, u in zip(X, U, strict=True):
         x.sub_(u * 0.1)
 
 
