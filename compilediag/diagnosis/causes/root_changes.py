@@ -215,6 +215,8 @@ def _follows(change: GuardChange, other: GuardChange) -> bool:
         return not (other.key.family in _CONSEQUENCES and other.is_first < change.is_first)
     if other.key.family in _WHOLE_OBJECT or other.row.expected == "None" or other.row.actual == "None":
         return other.key.path.subject.holds(change.key.path.subject)
+    if change.key.family == "dict_keys" and other.key.family == "hasattr":
+        return other.key.source == change.key.source
     return change.key.family == "mode_stack" and other.key.family == "default_device"
 
 
