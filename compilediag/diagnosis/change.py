@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from ..formatting import format_function
 
 #: Settings outside torch._dynamo.config.
 _MODULES = {
@@ -34,6 +36,8 @@ _DIM = re.compile(r"(.+):(\d{1,3})$")
 #: Configuration: name of a setting -> its value, as `Finding.fix` has it.
 Settings = dict[str, str | int | bool]
 
+#: The kind of an edit that assigns settings in a thread.
+BEGIN: Final = "begin_function"
 #: Lists of torch's names of values, as one text. A value in both is dynamic in torch 2.15, and unbacked before.
 SOURCE_LISTS = ("dynamic_sources", "unbacked_sources")
 
@@ -135,7 +139,8 @@ class Edit:
 
     "insert_before" puts the lines of `new` before that statement, with its indentation. "replace" replaces the argument
     `old` of the call `call` by `new`; without a call, `old` is a decorator or call that compiles, which gets or loses
-    an option, or a setting, which gets another value. `code` is the text of the whole line, as recorded or read: a file
+    an option, or a setting, which gets another value. "begin_function" assigns the settings `new` at the beginning of
+    the function `old` around the line. `code` is the text of the whole line, as recorded or read: a file
     that has another line there is not edited. `file` and `line` are as recorded; `Cell In[3]` is a
     notebook cell. `imports` is an import statement that `new` needs; it is put below the imports of the file. `new` and
     `imports` have one of the forms of `source_edits`, which is checked when the edit is made and when it is applied.
@@ -143,7 +148,7 @@ class Edit:
 
     file: str
     line: int
-    kind: Literal["insert_before", "replace"]
+    kind: Literal["insert_before", "replace", "begin_function"]
     old: str
     new: str
     imports: str = ""
@@ -178,5 +183,25 @@ class CodeChange:
     def code(self) -> str:
         """What to paste: imports, the new code of the edits, then the settings; `text` if there is neither."""
         imports = dict.fromkeys(edit.imports for edit in self.edits)
-        lines = [*imports, *(edit.new for edit in self.edits), *((fix_code(self.settings) or "").split("; "))]
+        settings = (fix_code(self.settings) or "").split("; ")
+        lines = [*imports, *(edit.new for edit in self.edits if edit.kind != BEGIN), *settings]
+        # Its thread can have run other lines of a function.
+        begun = {(edit.file, edit.old, edit.new): edit for edit in reversed(self.edits) if edit.kind == BEGIN}
+        for edit in reversed(begun.values()):
+            lines += [f"# At the beginning of {format_function(edit.old, edit.file, edit.line)}:", edit.new]
         return "\n".join(filter(None, lines)) or self.text
+
+
+def place_settings(change: CodeChange, threads: Sequence[CallSite | None]) -> CodeChange:
+    """The change with its settings where they are in force: settings belong to a thread, so each of these threads
+    assigns them at the beginning of its function; None is the main thread. Only a person can change a thread that runs
+    no function of the user's: its `CallSite` has no code.
+    """
+    if not change.settings or not any(threads):
+        return change
+    new = format_settings(change.settings)
+    sites = [site for site in threads if site is not None]
+    if not all(site.code and site.function for site in sites):
+        return CodeChange(text=f"In each thread that calls it, before its first call: {fix_code(change.settings)}.")
+    edits = [Edit(one.file, one.line, BEGIN, one.function or "", new, code=one.code or "") for one in sites]
+    return replace(change, settings=change.settings if None in threads else None, edits=(*change.edits, *edits))

@@ -33,16 +33,6 @@ class ProgramFile(SourceText):
             current = self.parents.get(current)
         return current
 
-    def find_function(self, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The innermost function around a line."""
-        around = [
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.body[0].lineno <= line <= (node.end_lineno or node.lineno)
-        ]
-        return max(around, key=lambda node: node.lineno, default=None)
-
     def insert_after(self, statement: ast.stmt, lines: Sequence[str]) -> Splice | None:
         """Lines after a statement, with its indentation; None where no line can be put."""
         before = self.insert_before(statement, lines)
@@ -62,16 +52,6 @@ class ProgramFile(SourceText):
     def replace_statements(self, first: ast.stmt, last: ast.stmt, new: str) -> Splice:
         """Other code in place of statements that follow each other."""
         return Splice(self.find_span(first)[0], self.find_span(last)[1], new, False)
-
-    def insert_before(self, statement: ast.stmt, lines: Sequence[str]) -> Splice | None:
-        """Lines before a statement, with its indentation; None where no line can be put."""
-        start = self.starts[statement.lineno - 1]
-        offset = self.find_span(statement)[0]
-        indent = self.text[start:offset]
-        has_own_line = not indent.strip() and not getattr(statement, "decorator_list", None)
-        if not has_own_line or self.text.startswith("elif", offset):
-            return None
-        return Splice(start, start, self.end_lines("\n".join(f"{indent}{line}" for line in lines)), True)
 
     def replace(self, node: ast.expr, new: str) -> Splice:
         """Other code in place of an expression."""

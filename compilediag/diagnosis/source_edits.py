@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..formatting import format_line, format_place
-from .change import CallSite, Edit, Settings, find_config_module, format_settings, merge_fixes
+from .change import BEGIN, CallSite, Edit, Settings, find_config_module, format_settings, merge_fixes
 
 #: A longer path is not one that users write.
 MAX_PATH = 500
@@ -216,6 +216,16 @@ def _is_assignment(node: ast.Assign) -> bool:
     return (
         owner == find_config_module(key) and isinstance(value, ast.Constant) and type(value.value) in (str, int, bool)
     )
+
+
+def read_settings(edit: Edit) -> Settings:
+    """The settings that an edit assigns. EditError if it is anything else."""
+    tree, found = parse_code(edit.new), Settings()
+    for node in tree.body if tree is not None else ():
+        if not (isinstance(node, ast.Assign) and _is_assignment(node) and isinstance(node.value, ast.Constant)):
+            raise EditError(f"{_place(edit)}: the code to insert is not a change that compilediag makes")
+        found[ast.unparse(node.targets[0]).rpartition(".")[2]] = node.value.value  # type: ignore[assignment]
+    return found
 
 
 def _is_compile_call(node: ast.expr) -> bool:
@@ -497,7 +507,7 @@ def _apply_edits(source: str, edits: Sequence[Edit], settings: Settings, has_tor
     elif not has_torch:
         head = f"{IMPORT_TORCH}\n\n"
     # Two steps may need the same line, so equal splices are one.
-    own = (splice for edit in edits for splice in edited.find_splices(edit))
+    own = edited.find_all_splices(edits)
     block = edited.assign_settings(settings, head)
     result = edited.join(dict.fromkeys([*map(edited.insert_import, imports), *block, *own]))
     if not is_only_inserted(_parse_source(source), _parse_source(result.text)):
@@ -579,14 +589,37 @@ class SourceText:
         stop = spans[at][1] if at or len(spans) == 1 else spans[at + 1][0]
         return Splice(start, stop, "", False)
 
-    def find_splices(self, edit: Edit) -> Iterator[Splice]:
-        """The splices that make one edit. EditError unless its line is the whole recorded one. What the file has there
-        instead is not shown: a session from elsewhere may name any file.
+    def find_all_splices(self, edits: Iterable[Edit]) -> Iterator[Splice]:
+        """The splices that make edits. What several of them set in one function has the merged value there."""
+        begun: dict[ast.FunctionDef | ast.AsyncFunctionDef, list[Settings]] = {}
+        for edit in edits:
+            if edit.kind == BEGIN:
+                begun.setdefault(self.find_begun(edit), []).append(read_settings(edit))
+            else:
+                yield from self.find_splices(edit)
+        for function, settings in begun.items():
+            yield from self.assign_settings(merge_fixes(settings), function=function)
+
+    def find_begun(self, edit: Edit) -> ast.FunctionDef | ast.AsyncFunctionDef:
+        """The function at the beginning of which an edit assigns settings. EditError if the file was changed since."""
+        self._check_line(edit)
+        function = self.find_function(edit.line)
+        if function is None or function.name != edit.old:
+            raise EditError(f"{_place(edit)} is not in a function `{format_line(edit.old, 80)}`")
+        return function
+
+    def _check_line(self, edit: Edit) -> None:
+        """EditError unless the line of an edit is the whole recorded one. What the file has there instead is not shown:
+        a session from elsewhere may name any file.
         """
         if not 1 <= edit.line <= len(self.starts):
             raise EditError(f"{_place(edit)} has no code")
         if not edit.code.strip() or self.get_line(edit.line).strip() != edit.code.strip():
             raise EditError(f"{_place(edit)} is no longer `{format_line(edit.code, 80)}`: the file was changed since")
+
+    def find_splices(self, edit: Edit) -> Iterator[Splice]:
+        """The splices that make one edit. EditError unless its line is the whole recorded one."""
+        self._check_line(edit)
         statement = self._find_statement(edit)
         if edit.kind == "insert_before":
             yield self._insert(edit, statement)
@@ -619,20 +652,50 @@ class SourceText:
         start = self.starts[min(last, len(self.starts) - 1)]
         return Splice(start, start, self.end_lines(lines), True)
 
-    def assign_settings(self, settings: Settings, head: str = "") -> Iterator[Splice]:
-        """The splices that assign settings: in the statement of the file that assigns one already, with the merged
-        value, because the later of two assignments would undo the other; else below the imports, after `head`.
+    def assign_settings(
+        self, settings: Settings, head: str = "", function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    ) -> Iterator[Splice]:
+        """The splices that assign settings: in the statement of the file, or of the function, that assigns one already,
+        with the merged value, because the later of two assignments would undo the other; else below the imports, after
+        `head`, or at the beginning of the function. EditError if that has no line of its own.
         """
         left = dict(settings)
-        for node in self.tree.body:
+        body = self.tree.body if function is None else function.body
+        for node in body:
             if isinstance(node, ast.Assign) and _is_assignment(node) and isinstance(node.value, ast.Constant):
                 key, value = ast.unparse(node.targets[0]).rpartition(".")[2], node.value.value
                 if key in settings and isinstance(value, (str, int)):
                     left.pop(key, None)
                     merged = merge_fixes([{key: settings[key]}, {key: value}])[key]
                     yield Splice(*self.find_span(node.value), repr(merged), False)
-        if left:
+        if left and function is None:
             yield self.insert_below_imports(f"{head}{format_settings(left)}")
+        elif left:
+            has_docstring = len(body) > 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+            inserted = self.insert_before(body[int(has_docstring)], format_settings(left).splitlines())
+            if inserted is None:
+                raise EditError("the settings have no place")
+            yield inserted
+
+    def find_function(self, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function around a line."""
+        around = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body[0].lineno <= line <= (node.end_lineno or node.lineno)
+        ]
+        return max(around, key=lambda node: node.lineno, default=None)
+
+    def insert_before(self, statement: ast.stmt, lines: Sequence[str]) -> Splice | None:
+        """Lines before a statement, with its indentation; None where no line can be put."""
+        start = self.starts[statement.lineno - 1]
+        offset = self.find_span(statement)[0]
+        indent = self.text[start:offset]
+        has_own_line = not indent.strip() and not getattr(statement, "decorator_list", None)
+        if not has_own_line or self.text.startswith("elif", offset):
+            return None
+        return Splice(start, start, self.end_lines("\n".join(f"{indent}{line}" for line in lines)), True)
 
     def end_lines(self, lines: str) -> str:
         """Lines with the line ends of the file."""

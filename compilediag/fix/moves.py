@@ -9,15 +9,16 @@ see their changes. Packages can add moves: an entry point of the group `compiled
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..diagnosis.causes.cause import Cause, get_value_type
-from ..diagnosis.change import CallSite, Edit, Settings
+from ..diagnosis.causes.value_facts import find_threads
+from ..diagnosis.change import BEGIN, CallSite, CodeChange, place_settings
 from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags
 from ..diagnosis.rules.graph_breaks import find_remedy, list_breaks
-from ..diagnosis.rules.recompiles import advise
+from ..diagnosis.rules.recompiles import advise, place_changes
 from ..diagnosis.source_edits import is_static, parse_call, replace_argument, write_path
 from ..events import Compile
 from ..formatting import format_line, format_names, format_place
@@ -61,7 +62,7 @@ class DynamicTrue:
             if bundle:
                 yield bundle
             else:  # A library compiles.
-                yield (seen.change_settings(seen.open_causes[0], {"assume_static_by_default": False}),)
+                yield _set(seen, seen.open_causes[0], {"assume_static_by_default": False})
 
 
 class DictTags:
@@ -99,11 +100,9 @@ class FollowPlan:
     """The plan's steps that a program can make: together, then one after the other."""
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        by_event = {row.event_id: cause for cause in seen.causes for row in cause.failed}
         steps = []
         for step in seen.plan.steps:
-            cause = next((by_event[event] for event in step.evidence if event in by_event), None)
-            bundle = _make_bundle(seen, cause, step.edits, step.settings, format_line(step.change, 80))
+            bundle = _make_bundle(seen, CodeChange(step.settings, step.edits, step.change))
             steps += [bundle] if bundle else []
         if len(steps) > 1:
             yield tuple(change for bundle in steps for change in bundle)
@@ -115,25 +114,23 @@ class TryAlternatives:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         for cause in seen.open_causes:
-            for change in advise(cause.alone).changes:
-                bundle = _make_bundle(seen, cause, change.edits, change.settings, format_line(change.code, 80))
+            for change in place_changes(advise(cause.alone).changes, cause):
+                bundle = _make_bundle(seen, change)
                 if bundle:
                     yield bundle
 
 
-def _make_bundle(
-    seen: Observation, cause: Cause | None, edits: Sequence[Edit], settings: Settings | None, title: str
-) -> Bundle:
+def _make_bundle(seen: Observation, change: CodeChange) -> Bundle:
+    edits = [edit for edit in change.edits if edit.kind != BEGIN]
     if all(edit.kind == "replace" and not edit.call for edit in edits):
         kind = "dynamic"
     elif all("mark_" in edit.new for edit in edits):
         kind = "marks"
     else:
         kind = "tensor" if any("tensor(" in edit.new for edit in edits) else "code"
-    found = [change_edits(seen, edits, kind, title)] if edits else []
-    if settings:
-        found.append(assign_settings(settings) if cause is None else seen.change_settings(cause, settings))
-    return () if None in found else tuple(change for change in found if change is not None)
+    found = [change_edits(seen, edits, kind, format_line(change.code, 80))] if edits else []
+    found += seen.change_settings(change)
+    return () if None in found else tuple(one for one in found if one is not None)
 
 
 # Marks
@@ -205,25 +202,31 @@ _SETTINGS = (
 )
 
 
+def _set(seen: Observation, cause: Cause, settings: Mapping[str, str | int | bool]) -> Bundle:
+    """Settings where they are in force for a cause."""
+    return _make_bundle(seen, place_settings(CodeChange({**settings}), cause.facts.threads))
+
+
 class Configure:
     """Settings of torch that make more dynamic, by the kind of what changed; where a library copies the argument, marks
     on it are lost, and naming torch's sources is not.
     """
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        named = []
+        named: list[ProgramChange] = []
         for cause in seen.open_causes:
-            yield from ((seen.change_settings(cause, {**settings}),) for settings, fits in _SETTINGS if fits(cause))
+            yield from (_set(seen, cause, settings) for settings, fits in _SETTINGS if fits(cause))
             sources = make_dynamic_fix(cause) if can_be_dynamic(cause) else None
-            named += [seen.change_settings(cause, sources)] if sources else []
+            named += _set(seen, cause, sources) if sources else ()
         if named:
             yield tuple(named)
+        breaks = list_breaks(seen.evidence)
         found: Settings = {}
-        for remedy in filter(None, map(find_remedy, list_breaks(seen.evidence))):
+        for remedy in filter(None, map(find_remedy, breaks)):
             found.update(remedy.settings or {})
-        yield from ((assign_settings({name: value}),) for name, value in found.items())
-        if len(found) > 1:
-            yield (assign_settings(found),)
+        threads = find_threads(seen.evidence).list_all(breaks)
+        for settings in [{name: value} for name, value in found.items()] + ([found] if len(found) > 1 else []):
+            yield _make_bundle(seen, place_settings(CodeChange({**settings}), threads))
 
 
 class PrintLater:

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from ..diagnosis.causes.call_sites import read_own_code
 from ..diagnosis.causes.cause import Cause, find_causes, get_value_type
-from ..diagnosis.change import Edit, Settings, format_settings, merge_settings
+from ..diagnosis.change import BEGIN, CodeChange, Edit, Settings, merge_settings
 from ..diagnosis.evidence import Evidence, group_by
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import list_diff_lines
 from ..diagnosis.program_file import CompileCall, ProgramFile, find_compile_calls
 from ..diagnosis.rules.recompiles import advise
-from ..diagnosis.source_edits import IMPORT_TORCH, EditedSource, EditError, Splice, imports_torch
+from ..diagnosis.source_edits import IMPORT_TORCH, EditedSource, EditError, Splice, imports_torch, read_settings
 from ..system.source_files import split_lines
 
 #: Where settings are assigned: below the imports of the main file, or at the beginning of a function (file and line).
@@ -156,16 +155,8 @@ class Program:
             if not settings:
                 continue
             file = self.main if place == MODULE else self.files[place[0]]
-            own = splices.setdefault(file.name, [])
-            if place == MODULE:
-                own += file.assign_settings(settings)
-                continue
-            function = file.find_function(place[1])
-            lines = format_settings(settings).splitlines()
-            inserted = file.insert_before(function.body[0], lines) if function is not None else None
-            if inserted is None:
-                raise EditError("the settings have no place")
-            own.append(inserted)
+            function = None if place == MODULE else file.find_function(place[1])
+            splices.setdefault(file.name, []).extend(file.assign_settings(settings, function=function))
         edited = {}
         cells = self._cells
         for name, found in splices.items():
@@ -242,18 +233,19 @@ class Observation:
         """What the diagnosis predicts."""
         return make_plan(self.evidence)
 
-    def change_settings(self, cause: Cause, settings: Settings) -> ProgramChange:
-        """The change that assigns settings where they hold for a cause: configuration is per thread, and main's does
-        not reach a worker.
+    def change_settings(self, change: CodeChange) -> Iterator[ProgramChange | None]:
+        """The changes that assign the settings of a change where `place_settings` has put them; None where the program
+        has no such place.
         """
-        if cause.facts.thread is not None:
-            own, stacks = read_own_code(self.evidence), self.evidence.stacks
-            stack = stacks.walk(stacks.find(cause.recompiles[0].compile_key))
-            frames = [frame for frame in stack if own.is_own(frame.file, frame.function)]
-            file = self.program.find(frames[-1].file) if frames else None
-            if file is not None and frames[-1].line is not None:
-                return assign_settings(settings, (file.name, frames[-1].line))
-        return assign_settings(settings)
+        if change.settings:
+            yield assign_settings(change.settings)
+        for edit in (edit for edit in change.edits if edit.kind == BEGIN):
+            file = self.program.find(edit.file)
+            try:
+                place = (file.name, file.find_begun(edit).body[0].lineno) if file is not None else None
+            except EditError:
+                place = None
+            yield assign_settings(read_settings(edit), place) if place is not None else None
 
 
 class Move(Protocol):

@@ -60,6 +60,45 @@ def test_settings_are_put_below_the_import_of_torch_also_below_other_code():
     assert changed == source.replace("json\n", "json\ntorch._dynamo.config.recompile_limit = 16\n")
 
 
+LIMIT, SOURCES = "torch._dynamo.config.recompile_limit", "torch.compiler.config.dynamic_sources"
+
+
+@pytest.mark.parametrize(
+    ("source", "edits", "expected"),
+    [
+        ("def run():\n    f(x)\n", [(2, f"{LIMIT} = 9")], f"def run():\n    {LIMIT} = 9\n    f(x)\n"),
+        (
+            "def run():\n    'Do it.'\n    while True:\n        f(x)\n",
+            [(4, f"{LIMIT} = 9")],
+            f"def run():\n    'Do it.'\n    {LIMIT} = 9\n    while True:\n        f(x)\n",
+        ),
+        (
+            "async def run():\n    f(x)\n    g(x)\n",
+            [(2, f"{SOURCES} = 'a'"), (3, f"{SOURCES} = 'b'\n{LIMIT} = 9")],
+            f"async def run():\n    {SOURCES} = 'a,b'\n    {LIMIT} = 9\n    f(x)\n    g(x)\n",
+        ),
+        (
+            f"{LIMIT} = 3\ndef run():\n    {LIMIT} = 5\n    f(x)\n",
+            [(4, f"{LIMIT} = 9")],
+            f"{LIMIT} = 3\ndef run():\n    {LIMIT} = 9\n    f(x)\n",
+        ),
+        ("def run():\n    def go():\n        f(x)\n", [(3, f"{LIMIT} = 9")], None),
+        ("def run(): f(x)\n", [(1, f"{LIMIT} = 9")], None),
+        ("f(x)\n", [(1, f"{LIMIT} = 9")], None),
+        ("def run():\n    f(x)\n", [(2, "import os")], None),
+        ("def run():\n    f(x)\n", [(2, MARK)], None),
+    ],
+)
+def test_settings_of_a_thread_are_put_at_the_beginning_of_its_function(source, edits, expected):
+    lines = (IMPORT + source).splitlines()
+    made = [Edit("a.py", at + 1, "begin_function", "run", new, code=lines[at].strip()) for at, new in edits]
+    if expected is None:
+        with pytest.raises(EditError):
+            apply_edits(IMPORT + source, made)
+    else:
+        assert apply_edits(IMPORT + source, made).text.replace('"', "'") == IMPORT + expected
+
+
 @pytest.mark.parametrize(
     ("settings", "line", "expected"),
     [

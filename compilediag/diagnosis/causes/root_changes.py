@@ -26,7 +26,7 @@ from ...formatting import cache_short, format_first_line, is_module_wrapper, is_
 from ..evidence import Evidence, Place, group_by, kept
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
-from .value_facts import read_integers
+from .value_facts import PARAMETER, read_integers
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
 _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
@@ -83,13 +83,14 @@ class GuardChange:
 
     `row` is the recompile as if this guard had been the first to fail. `name` is what the user's code calls the value,
     and the kind of its guard; None if it has no name there. `numbers` are the size or integer that the entry needs and
-    the one that came; None for anything else.
+    the one that came; None for anything else. `is_parameter`: the value is a Parameter, or of one.
     """
 
     key: CauseKey
     row: Recompile
     is_first: bool
     name: str | None = None
+    is_parameter: bool = False
 
     @property
     def event_id(self) -> int | None:
@@ -177,6 +178,8 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
         )
         key = make_cause_key(view)
         found.setdefault(key, GuardChange(key, view, False))
+    parameters = {name_any_instance(one.guard_source or "") for one in failures if PARAMETER.match(one.guard or "")}
+    found = {key: replace(one, is_parameter=key.source in parameters) for key, one in found.items()}
     # torch calls all compiled modules of torch.nn through one function: with another module all else differs. For that
     # a guard fails on the module itself, or on a size of its parameters.
     of_modules = (key for key in found if key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size"))
@@ -211,6 +214,8 @@ def _follows(change: GuardChange, other: GuardChange) -> bool:
         return not (other.key.family in _CONSEQUENCES and other.is_first < change.is_first)
     if other.key.family in _WHOLE_OBJECT or other.row.expected == "None" or other.row.actual == "None":
         return other.key.path.subject.holds(change.key.path.subject)
+    if change.key.family == "dict_keys" and other.key.family == "hasattr":
+        return other.key.source == change.key.source
     return change.key.family == "mode_stack" and other.key.family == "default_device"
 
 
@@ -621,13 +626,14 @@ def follow_peer(graph: ChangeGraph) -> Iterator[Edge]:
 
 
 def _rank(graph: ChangeGraph, change: GuardChange, number: int) -> tuple[bool, bool, bool, int, int]:
-    """Sorts guards: those on parameters, which only another module has, then sizes as the user's call names them, and
+    """Sorts guards: those on parameters, which torch keeps static, then sizes as the user's call names them, and
     numbers as the code reads them.
     """
     position = change.row.user_line
     if change.is_size:
         position = graph.sites.name(change.row.compile_key, change.row.guard_source).position
-    return not _is_of_module(change), not change.is_size, position is None, position or 0, number
+    is_of_module = _is_of_module(change) or (change.is_size and change.is_parameter)
+    return not is_of_module, not change.is_size, position is None, position or 0, number
 
 
 def _can_join(graph: ChangeGraph, first: CauseKey, second: CauseKey, count: int) -> bool:

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, StackFrame, SymbolicShape
-from ...formatting import find_cell_number, format_function, format_line, format_place, parse_resumed
+from ...formatting import find_cell_number, format_line, format_place, parse_resumed
 from ...system.source_files import SourceReader, read_cell_code, split_lines
-from ..change import Edit
+from ..change import CallSite, Edit
 from ..evidence import Evidence, get_place, group_by, kept
 from ..program_file import CompileCall, ProgramFile, find_compile_calls
 from ..source_edits import STATIC_OPTION, STATIC_SETTINGS, EditError, is_static, parse_call, parse_code, undo_static
@@ -28,12 +28,15 @@ from .call_sites import find_compiled_call, get_name, read_own_code
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")
-_PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
+#: torch's guard on a tensor that is a Parameter.
+PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
 INTEGER = re.compile(r"-?\d{1,18}")
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,40})?")
+#: The first version of torch in which what is set in one thread is not in force in another.
+THREAD_SETTINGS_SINCE = (2, 12)
 #: Frames that run the function of a thread, and those that begin it.
 _RUNS_THREAD = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)\.py$")
 _BEGINS_THREAD = re.compile(r"[\\/]threading\.py$")
@@ -120,7 +123,8 @@ class ValueFacts:
     Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version` is (major,
     minor) of the session; (0, 0) if it is not known. `static_sources` is torch's setting of that name.
     `graph_breaks` are those before the code that recompiled, and `thread` is the function of the thread that it ran
-    in; None for the main thread. `replaces_aot_eager` is true if the stance aot_eager_then_compile compiled the
+    in; None for the main thread. `threads` are those in which the function was compiled; empty if settings are the same
+    in all of them. `replaces_aot_eager` is true if the stance aot_eager_then_compile compiled the
     entries that failed, to replace them at the next call. `static_choices` are what the user wrote that keeps numbers
     static; they are read only where a number changed more than once.
     """
@@ -135,7 +139,8 @@ class ValueFacts:
     is_sometimes_absent: bool = False
     torch_version: tuple[int, int] = (0, 0)
     graph_breaks: tuple[GraphBreak, ...] = ()
-    thread: str | None = None
+    thread: CallSite | None = None
+    threads: tuple[CallSite | None, ...] = ()
     static_sources: str = ""
     replaces_aot_eager: bool = False
     static_choices: tuple[StaticChoice, ...] = ()
@@ -148,11 +153,51 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         for field in fields(ValueFacts)
     }
     known["exclusions"] = tuple(need for one in facts for need in one.exclusions)
+    known["threads"] = tuple(dict.fromkeys(thread for one in facts for thread in one.threads))
     known["graph_breaks"] = tuple(row for one in facts for row in one.graph_breaks)
     known["static_choices"] = tuple(dict.fromkeys(choice for one in facts for choice in one.static_choices))
     known["torch_version"] = max((one.torch_version for one in facts), default=(0, 0))
     known["replaces_aot_eager"] = all(one.replaces_aot_eager for one in facts)
     return ValueFacts(**known)
+
+
+class Threads:
+    """Finds the threads of a session's compiles."""
+
+    def __init__(self, evidence: Evidence):
+        self._stacks, self._own, self._version = evidence.stacks, read_own_code(evidence), evidence.torch_version
+        #: By the stack of a compile.
+        self._found: dict[str | None, CallSite | None] = {}
+
+    def list_all(self, rows: Iterable[Recompile | Compile | GraphBreak]) -> tuple[CallSite | None, ...]:
+        """The threads of compiles, each of which has its own settings; none before torch 2.12."""
+        return tuple(dict.fromkeys(map(self.find, rows))) if self._version >= THREAD_SETTINGS_SINCE else ()
+
+    def find(self, row: Recompile | Compile | GraphBreak) -> CallSite | None:
+        """The function that the thread of a compile runs; None for the main thread, or if it is not known.
+
+        Modes and settings of torch belong to one thread. The function is the user's, outside of compiled code, at the
+        line that runs; of a thread without one, it is what the thread runs, without code.
+        """
+        stack = self._stacks.find(row.compile_key)
+        if stack not in self._found:
+            self._found[stack] = self._read([*self._stacks.walk(stack)][::-1])
+        return self._found[stack]
+
+    def _read(self, path: Sequence[StackFrame]) -> CallSite | None:
+        if not path or not _BEGINS_THREAD.search(path[0].file or ""):
+            return None
+        inside = [one for one in path[: find_compiled_call(path)] if not _RUNS_THREAD.search(one.file or "")]
+        functions = (one for one in inside if one.code and (one.function or "").isidentifier())
+        own = next((one for one in functions if self._own.is_own(one.file, one.function, one.code)), None)
+        first = own or next((one for one in path if not _RUNS_THREAD.search(one.file or "")), path[0])
+        return CallSite(first.file or "", first.line or 0, first.function, own.code if own is not None else None)
+
+
+@kept
+def find_threads(evidence: Evidence) -> Threads:
+    """The threads in which a session compiled."""
+    return Threads(evidence)
 
 
 class FactIndex:
@@ -172,12 +217,10 @@ class FactIndex:
         self._failures = group_by(failures, lambda row: (row.compile_key, row.entry_compile_key))
         self.version = evidence.torch_version
         self._static = str(evidence.meta.get("static_sources") or "")
-        self._stacks = evidence.stacks
+        self._threads = find_threads(evidence)
         self._choices = StaticChoices(evidence)
         self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
-        self._parameters = {
-            (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
-        }
+        self._parameters = {(row.compile_key, row.guard_source) for row in failures if PARAMETER.match(row.guard or "")}
         self._absent = _list_absent([*failures, *evidence.rows(Recompile)])
         first_calls = {get_place(row) for row in evidence.rows(RefusedCall) if row.ran == _AOT_EAGER}
         self._replaced = {c.compile_key for c in compiles if c.backend == _AOT_EAGER and get_place(c) in first_calls}
@@ -221,7 +264,8 @@ class FactIndex:
                 if (resumed := parse_resumed(row.function)) is not None
                 for found in self._breaks.get((row.file, resumed[1]), ())
             ),
-            thread=next(filter(None, (self.find_thread(row.compile_key) for row in rows)), None),
+            thread=next(filter(None, map(self._threads.find, rows)), None),
+            threads=self._threads.list_all(self._list_compiles(rows)),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
         )
@@ -271,18 +315,6 @@ class FactIndex:
     def _list_shapes(self, row: Recompile | Compile) -> Sequence[tuple[SymbolicShape, Mapping[str, str]]]:
         """The records of symbolic shapes of a compile, each with the values that it is about by their symbols."""
         return self._shapes.get(row.compile_key or "", ())
-
-    def find_thread(self, compile_key: str | None) -> str | None:
-        """`serve (server.py:31)`: the function that the thread of a compile runs; None for the main thread, or if it is
-        not known.
-
-        Modes and settings of torch belong to one thread.
-        """
-        path = [*self._stacks.walk(self._stacks.find(compile_key))]
-        if not path or not _BEGINS_THREAD.search(path[-1].file or ""):
-            return None
-        first = next((row for row in reversed(path) if not _RUNS_THREAD.search(row.file or "")), None)
-        return format_function(first.function, first.file, first.line) if first else None
 
 
 @kept

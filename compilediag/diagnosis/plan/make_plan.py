@@ -14,7 +14,7 @@ from ...json_document import to_plain
 from ..causes.cause import ZERO_ONE, Cause, find_causes, get_value_type, list_unique
 from ..causes.root_changes import get_moment, list_failures
 from ..causes.value_facts import FactIndex, index_facts
-from ..change import CodeChange, Edit, merge_settings
+from ..change import BEGIN, CodeChange, Edit, merge_settings, place_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
 from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
@@ -354,7 +354,9 @@ def _make_steps(
     written: set[tuple[str, int, str]] = set()
     for number, (candidate, saved, alone) in enumerate(zip(chosen, selection.saved, selection.alone, strict=True), 1):
         others = [other for other in chosen if other is not candidate]
-        causes, change, seconds = candidate.causes, candidate.changes[0], _sum_saved(evidence, saved)
+        causes, seconds = candidate.causes, _sum_saved(evidence, saved)
+        threads = tuple(dict.fromkeys(thread for cause in causes for thread in cause.facts.threads))
+        change, *other_ways = (place_settings(change, threads) for change in candidate.changes)
         title, title_values = write_title(candidate)
         origin = _describe_line(causes)
         file, line, function, code = _find_place(causes[0], change)
@@ -377,7 +379,7 @@ def _make_steps(
                 values=candidate.shapes or list_unique(value for cause in causes for value in cause.values),
                 settings=change.settings,
                 edits=tuple(edit for edit in (_drop_repeated(edit, written) for edit in change.edits) if edit.new),
-                alternatives=(*candidate.changes[1:], *(spec.change for spec in specs if number in spec.steps)),
+                alternatives=(*other_ways, *(spec.change for spec in specs if number in spec.steps)),
                 causes=tuple(advice.what_changed for advice in candidate.advice),
                 title=title,
                 title_values=title_values,
@@ -503,7 +505,7 @@ Location = tuple[str | None, int | None, str | None, str | None]
 
 def _find_place(cause: Cause, change: CodeChange) -> Location:
     """File, line, function and code of the user's line: of the edit, or the call; without both, of the guard."""
-    edit, site = next(iter(change.edits), None), cause.call_site
+    edit, site = next((edit for edit in change.edits if edit.kind != BEGIN), None), cause.call_site
     if edit is not None and (site is None or (site.file, site.line) != (edit.file, edit.line)):
         return edit.file, edit.line, None, edit.code
     if site is not None:

@@ -8,7 +8,7 @@ import difflib
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -30,10 +30,10 @@ from ...formatting import (
 from ...json_document import read_plain, to_plain
 from ...system.files import find_working_folder
 from ...system.source_files import SourceReader, read_cell_code, read_typed_cell, split_lines
-from ..change import CodeChange, Edit, Settings, format_settings
+from ..change import BEGIN, CodeChange, Edit, Settings, format_settings, merge_settings
 from ..finding import Finding
 from ..rules.costs import CompileCost, find_cost_kind
-from ..source_edits import apply_edits
+from ..source_edits import apply_edits, read_settings
 from .specs import DynamicSpec
 
 #: Values of a step that `to_dict()` has: the first ones.
@@ -283,7 +283,14 @@ def _find_step(file: str, text: str, line: int, steps: Sequence[PlanStep]) -> in
     if found:
         return min(found)[1]
     key = text.partition("=")[0].rpartition(".")[2].strip()
-    return next((number for number, step in enumerate(steps, 1) if key in (step.settings or {})), None)
+    keys = ((number, _list_settings(step)) for number, step in enumerate(steps, 1))
+    return next((number for number, own in keys if key in own), None)
+
+
+def _list_settings(step: PlanStep) -> Settings:
+    """All settings that a step assigns, in any thread."""
+    begun = (read_settings(edit) for edit in step.edits if edit.kind == BEGIN)
+    return merge_settings([step.settings, *begun]).settings
 
 
 # A patch that a search has proven
@@ -452,14 +459,21 @@ class Plan:
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
         blocks = []
+        begun: dict[tuple[str, str], list[Edit]] = {}
         for step in self.steps:
             for edit in step.edits:
+                if edit.kind == BEGIN:
+                    begun.setdefault((edit.file, edit.old), []).append(edit)
+                    continue
                 where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
                 what = f"{_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
                 blocks.append(f"# {format_place(edit.file, edit.line)}, {what}:\n{edit.new}")
             if not step.can_be_applied:
                 advice = f"{step.place or 'In your code'}: {step.change}"
                 blocks.append(textwrap.fill(advice, WIDTH, initial_indent="# ", subsequent_indent="# "))
+        for edits in begun.values():
+            settings = merge_settings(map(read_settings, edits)).settings
+            blocks.append(CodeChange(edits=(replace(edits[0], new=format_settings(settings)),)).code)
         if self.settings:
             blocks.append(f"# Once, before the first compiled call:\n{format_settings(self.settings)}")
         return escape_lines("\n".join(blocks))

@@ -20,7 +20,8 @@ from ...formatting import (
     parse_resumed,
 )
 from ..causes.call_sites import find_call_fields
-from ..change import CodeChange
+from ..causes.value_facts import find_threads
+from ..change import CodeChange, place_settings
 from ..evidence import Evidence, find_first, group_by, kept_of, sum_seconds
 from ..finding import Finding, get_whole_function
 from ..rule import Rule, report
@@ -280,12 +281,13 @@ def _report_break(evidence: Evidence, rows: list[GraphBreak]) -> Finding:
     file, line = find_first(row.user_file for row in rows), find_first(row.user_line for row in rows)
     code = find_first(row.user_code for row in rows)
     remedy, text = describe_remedy(rows, evidence)
+    threads = find_threads(evidence).list_all(rows)
     return report(
         _BREAK,
         rows,
         {"where": format_place(file, line) or "unknown line", "advice": _advise(evidence, rows)},
         fix=remedy.settings if remedy else None,
-        changes=(remedy or CodeChange(text=text),) if remedy or text else (),
+        changes=(place_settings(remedy or CodeChange(text=text), threads),) if remedy or text else (),
         file=file,
         line=line,
         details=(format_line(code),) if code else (),

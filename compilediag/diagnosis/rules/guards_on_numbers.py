@@ -678,9 +678,10 @@ RULES = (
                 when=lambda cause: cause.facts.value_need is None and not _needs_number(cause),
                 action="Remove torch._dynamo.mark_static if the program marks it; otherwise "
                 + begin_lower(_FEW_VALUES),
-                why="{source} stayed static after it had changed: it is marked with torch._dynamo.mark_static, or a "
-                "line of the code needs one value of it. Each value is compiled on its own, and marking it dynamic has "
-                "no effect.",
+                why="{source} stayed static after it had changed: it is marked with torch._dynamo.mark_static, a line "
+                "of the code needs one value of it, or it has to equal a size of a Parameter, which torch keeps static "
+                "(torch._dynamo.config.force_parameter_static_shapes). Each value is compiled on its own, and marking "
+                "it dynamic has no effect.",
             ),
         ),
         action=_FEW_VALUES,
@@ -717,7 +718,7 @@ RULES = (
                 when=lambda cause: cause.facts.is_parameter,
                 action=("Let the sizes of this parameter vary: {dynamic}.", _PLAIN),
                 why="It is a Parameter, and torch keeps the sizes of parameters static, with or without mark_dynamic.",
-                ways=(FirstOf((_DYNAMIC, _PLAIN)),),
+                ways=(FirstOf((_DYNAMIC, _PLAIN)), Setting("force_parameter_static_shapes", False)),
             ),
         ),
         action=("Let its size vary: {dynamic}.", "Pass {name} as an argument."),

@@ -17,6 +17,8 @@ _TENSORS, _NUMBERS = frozenset({"Tensor", "Parameter"}), frozenset({"int", "floa
 _KEYS = re.compile(r"\w+")
 #: A value in an object, such as the module in an attribute of another one: not an argument that could be converted.
 _ATTRIBUTE = re.compile(r"\w+\.")
+#: Where a module has its parts, in torch's names of them.
+_PARTS = ("_modules", "_parameters", "_buffers")
 #: Attributes of a torch optimizer: its state for each parameter, its groups of parameters.
 _STATE, _PARAMETER_GROUPS = "state", "param_groups"
 _FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
@@ -38,6 +40,10 @@ _ADDS = re.compile(r"\.(?:append|extend|insert|appendleft)\(")
 _EACH_LENGTH = "Each length is a new compile, and no setting changes that."
 #: What an attribute is before it is filled, beside None.
 _UNFILLED = (("0",), ("False",), ("absent",))
+_CHANGE_FIRST = (
+    "If {module} was changed after its first call, change it before torch.compile: prune it, parametrize it, add, "
+    "replace or remove its modules first."
+)
 _TWO_GRADIENTS = "Tensors with and without gradient need separate compiled versions, at most two."
 
 
@@ -100,6 +106,25 @@ def _advise_filling(cause: Cause) -> str:
 
 def _name_container(cause: Cause) -> str:
     return Path.of(get_name(cause, "the container")).subject.code
+
+
+def _is_part_of_module(cause: Cause) -> bool:
+    """True for the presence, the class or the number of a module's parameters, buffers and submodules, and for a
+    parametrized class in place of a plain one. A list or dict of modules without any is filled by the first call.
+    """
+    paths = cause.torch_paths or (cause.path.subject,)
+    if cause.kind == "length":
+        return cause.values[:1] != ("0",) and any(path.own_name in _PARTS for path in paths)
+    before, *others = [get_class_name(value) for value in cause.values] or [""]
+    is_parametrized = cause.kind == "type" and any(f"Parametrized{before}" == name for name in others)
+    return is_parametrized or any(path.steps and path.parent.own_name in _PARTS for path in paths)
+
+
+def _name_changed_module(cause: Cause) -> str:
+    """The module that has other parts: that of `len(net.layers._modules)` and of `net.head.weight`."""
+    path = Path.of(_name_container(cause) if cause.kind == "length" else get_name(cause, "the module"))
+    is_whole = cause.kind == "type" and "NoneType" not in cause.values
+    return path.code if is_whole or not path.steps else path.parent.code
 
 
 def _is_of_parameter_groups(cause: Cause) -> bool:
@@ -296,6 +321,26 @@ RULES = (
         "again.",
         what="{name} was deallocated",
         it="an object that the entry was bound to",
+    ),
+    Rule(
+        "module_changes",
+        ("type", "dict_keys", "length"),
+        when=_is_part_of_module,
+        cases=(
+            Case(
+                when=lambda cause: "NoneType" in cause.values,
+                action="No change is needed. If {module} was changed after its first call, change it before "
+                "torch.compile.",
+                why="It has {name} at some calls and None at others: one compiled version for each is expected.",
+                is_expected=True,
+            ),
+        ),
+        action=f"{_CHANGE_FIRST} {{isolate}}",
+        why="The parameters, buffers and modules that a module has, and their classes, are compiled in{line}, so each "
+        "change is a new compile. Modules of one class that have others share the code, and each has its own version.",
+        ways=(_CHANGE_FIRST,),
+        words={"module": _name_changed_module},
+        it="the module",
     ),
     Rule(
         "optional_argument",

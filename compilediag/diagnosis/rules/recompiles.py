@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...events import Compile, Recompile
 from ...formatting import (
     format_amount,
     format_change,
+    format_function,
     format_line,
     format_lost,
     format_names,
@@ -23,8 +24,8 @@ from ...formatting import (
 from ...system import plugins
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import MODES, ZERO_ONE, Cause, find_causes, list_unique
-from ..causes.value_facts import index_facts
-from ..change import CodeChange, merge_fixes
+from ..causes.value_facts import find_threads
+from ..change import CallSite, CodeChange, merge_fixes, place_settings
 from ..evidence import Evidence, find_first, get_ids, get_place, group_by, is_timed, kept_after
 from ..finding import Finding, find_program_file, get_severity, list_steps, name_findings
 from ..recipes import find_recipe
@@ -41,8 +42,6 @@ GUARD_RULES = (
     *guards_on_objects.RULES,
     guards_on_objects.OTHER,
 )
-#: The first version of torch in which what is set in one thread is not in force in another.
-THREAD_SETTINGS_SINCE = (2, 12)
 _SECOND_CALL = (
     "No change is needed: under the stance aot_eager_then_compile torch compiles the first call with aot_eager, and "
     "the next call with other inputs with the backend of torch.compile."
@@ -114,10 +113,9 @@ def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
 
 def _add_thread(advice: Advice, cause: Cause) -> Advice:
     """Modes belong to a thread, and since torch 2.12 settings too: those of one are not in force in another."""
-    thread = cause.facts.thread
-    if thread is None:
-        return advice
-    if cause.family in MODES:
+    threads = [site for site in cause.facts.threads if site is not None]
+    if cause.facts.thread is not None and cause.family in MODES:
+        thread = _format_thread(cause.facts.thread)
         return replace(
             advice,
             action=f"{advice.action.rstrip('.')}: set it inside the function of the thread, {thread}.",
@@ -126,10 +124,15 @@ def _add_thread(advice: Advice, cause: Cause) -> Advice:
             changes=list_changes(f"{advice.action.rstrip('.')}: set it inside {thread}."),
             is_expected=False,
         )
-    if advice.fix is None or cause.facts.torch_version < THREAD_SETTINGS_SINCE:
+    if advice.fix is None or not threads:
         return advice
-    text = f"The calls ran in another thread: set it inside {thread}, because settings are in force in one thread."
+    names = format_names(list_unique(map(_format_thread, threads)))
+    text = f"The calls ran in another thread: set it inside {names}, because settings are in force in one thread."
     return replace(advice, explanation=f"{text} {advice.explanation}")
+
+
+def _format_thread(site: CallSite) -> str:
+    return format_function(site.function, site.file, site.line)
 
 
 def _add_recipe(advice: Advice, cause: Cause) -> Advice:
@@ -232,13 +235,18 @@ def _make_finding(cause: Cause, advice: Advice) -> Finding:
         seconds_lost=cause.seconds,
         suggestion=advice.suggestion + _describe_others(cause),
         cost=advice.rule.cost,
-        changes=advice.changes or list_changes(advice.action),
+        changes=place_changes(advice.changes or list_changes(advice.action), cause),
         is_expected=advice.is_expected,
         count=cause.count if cause.is_first else 0,
         seconds_at_stake=cause.seconds_at_stake,
         steps=list_steps(cause.caused),
         **describe_cause(cause, advice),
     )
+
+
+def place_changes(changes: Iterable[CodeChange], cause: Cause) -> tuple[CodeChange, ...]:
+    """The changes with their settings in the threads that run the cause's function."""
+    return tuple(place_settings(change, cause.facts.threads) for change in changes)
 
 
 def describe_cause(cause: Cause, advice: Advice) -> dict[str, Any]:
@@ -311,10 +319,12 @@ def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Fi
         reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
         setting = reasons.get(hit.on_failure or "", "fail_on_recompile_limit_hit")
         consequence = f"torch raised an exception ({setting})"
-    index, where = index_facts(evidence), ""
-    thread = find_first(index.find_thread(row.compile_key) for row in rows)
-    if thread is not None and index.version >= THREAD_SETTINGS_SINCE:
-        where = f" The calls ran in another thread: a limit is in force in one thread, so set it inside {thread}."
+    where = ""
+    threads = find_threads(evidence).list_all(rows)
+    thread = find_first(threads)
+    if thread is not None:
+        inside = _format_thread(thread)
+        where = f" The calls ran in another thread: a limit is in force in one thread, so set it inside {inside}."
     facts = {
         "limit": _name_limit(hit),
         "consequence": consequence,
@@ -327,7 +337,7 @@ def _make_limit_finding(evidence: Evidence, rows: list[Compile], causes: list[Fi
         facts,
         seconds_lost=sum(cause.seconds_lost for cause in causes),
         fix=fix,
-        changes=list_changes(fix, raise_it),
+        changes=tuple(place_settings(change, threads) for change in list_changes(fix, raise_it)),
         kind=limit,
         places=(get_place(hit),),
     )
