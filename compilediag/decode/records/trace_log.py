@@ -343,8 +343,8 @@ class LogClock:
         return self._last + self._offset + int(stamp[-6:]) * 1000
 
     def _find_second(self, stamp: str) -> int:
-        """Return the earliest time after the last stamp, or before it by a day in the year before, by half a year in the
-        same year: threads write lines late, and clocks are set back.
+        """Return the earliest time after the last stamp. Threads write lines late, and clocks are set back, so it can
+        be before it: by a day in the year before, by half a year in the same year.
         """
         year = _find_year(self._last)
         for number, earliest in ((year - 1, self._last - DAY), (year, self._last - 180 * DAY), (year + 1, 0)):
