@@ -174,9 +174,10 @@ def format_attempt(result: FixResult, attempt: Attempt | None) -> str:
         assert result.before is not None
         return f"unchanged: {result.before.counts}"
     state, before = attempt.state, attempt.before
-    outcome = state.objection or ", ".join(_list_changes(before, state))
-    if state.objection is None and attempt.is_kept and state.score.result == before.score.result:
-        outcome += f", guards that fail {before.run.failures} -> {state.run.failures}"
+    changes = _list_changes(before, state)
+    if attempt.move and attempt.is_kept and state.score.result == before.score.result:
+        changes.append(f"guards that fail {before.run.failures} -> {state.run.failures}")
+    outcome = state.objection or ", ".join(changes) or "nothing to fix"
     if not attempt.move:
         verdict = "not needed" if attempt.is_kept else "needed"
     else:

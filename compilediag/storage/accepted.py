@@ -88,6 +88,17 @@ def check_file(path: Path, writable: bool) -> None:
         raise NotASession(f"{path} has a journal of an interrupted write ({path}-journal); choose another path")
 
 
+def has_unreadable_rows(path: Path) -> bool:
+    """True if the newest rows are in a file beside the session, for which SQLite has to make another one and can't. A
+    process that was killed leaves such files, and a copy of them often lacks the one that can be made again.
+    """
+    file = os.path.realpath(path)
+    with ignore(OSError):
+        if os.stat(f"{file}-wal").st_size:
+            return not os.path.exists(f"{file}-shm") and not os.access(os.path.dirname(file), os.W_OK)
+    return False
+
+
 def check_version(path: Path, version: object, tables: Tables) -> None:
     """NotASession or NewerSchema, in one line, if this compilediag can't read a file of this schema version."""
     if type(version) is not int or version < 1:

@@ -31,6 +31,7 @@ from .accepted import (
     check_version,
     connect,
     forbid_schema_changes,
+    has_unreadable_rows,
     is_process_id,
     read_facts,
     read_schema,
@@ -191,12 +192,17 @@ class Store:
         """Open an existing file. NotASession or NewerSchema, in one line, if it can't be opened."""
         check_file(path, writable)
         uri = path.absolute().as_uri()
+        # A file in a folder that can't be written has no place for WAL's side files: `immutable` makes and reads none.
+        modes = ["mode=rw"] if writable else ["mode=ro"] if has_unreadable_rows(path) else ["mode=ro", "immutable=1"]
         try:
-            # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
-            modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
             store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes], statements)
         except (sqlite3.DatabaseError, ValueError) as error:
             pass_on(error)
+            if modes == ["mode=ro"]:
+                raise NotASession(
+                    f"{path}: the newest rows are in {path}-wal, which can't be read here because the folder can't be "
+                    "written; copy both files to another folder"
+                ) from None
             raise NotASession(f"{path} is not a compilediag session ({error}); pass a session (.cdiag)") from None
         try:
             check_version(path, version, tables)
