@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.document import to_text
-from compilediag.errors import INTERRUPTED, CompilediagError
+from compilediag.errors import CompilediagError
 from compilediag.logs.inputs import InputKind, check_input
 from compilediag.system.files import write_file
 
-from .command import Command, add_json_argument, add_program_arguments, drop_dashes, print_document, print_text
+from .command import (
+    Command,
+    add_json_argument,
+    add_program_arguments,
+    drop_dashes,
+    make_number_type,
+    print_document,
+    print_text,
+)
 from .try_command import COUNT, PROCESS, SECONDS, open_runner
 
 if TYPE_CHECKING:
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
     from compilediag.trials.fresh_process import ProgramJob
 
 
+#: Two runs are unchanged, and one has a change.
+_RUNS = make_number_type(int, lambda number: 3 <= number <= 100, "a number from 3 to 100")
 _TORCHRUN, _RUN, _MODULE = "torchrun", "torch.distributed.run", ("-m", "--module")
 
 
@@ -65,7 +75,13 @@ class FixCommand(Command):
         parser.add_argument(
             "--jobs", metavar="N", type=COUNT, default=1, help="runs of the search at the same time (default: 1)"
         )
-        parser.add_argument("--max-runs", metavar="N", type=COUNT, default=25, help="runs in all (default: 25)")
+        parser.add_argument(
+            "--max-runs",
+            metavar="N",
+            type=_RUNS,
+            default=25,
+            help="runs of the search (default: 25); a proof takes 4 to 8 more",
+        )
         parser.add_argument(
             "--max-time", metavar="S", type=SECONDS, default=600.0, help="end the search after S seconds (600)"
         )
@@ -91,15 +107,19 @@ class FixCommand(Command):
         if args.patch and patch:
             write_file(Path(args.patch), patch)
             print(f"compilediag: wrote {args.patch}", file=sys.stderr)
-        if args.write and patch:
+        elif args.patch:
+            print(f"compilediag: {args.patch} was not written: there is no patch", file=sys.stderr)
+        if args.write and patch and result.is_interrupted:
+            print("compilediag: no file was changed: the patch is not proven", file=sys.stderr)
+        elif args.write and patch:
             _write(result)
-        return INTERRUPTED if result.is_interrupted else get_exit_code(result)
+        return get_exit_code(result)
 
 
 def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job: ProgramJob) -> FixResult:
     from compilediag.fix.program import KINDS
     from compilediag.fix.report import format_attempt
-    from compilediag.fix.search import Search, SearchLimits
+    from compilediag.fix.search import MOST_PROOF_RUNS, Search, SearchLimits
 
     kinds = tuple(args.allow.split(",")) if args.allow else KINDS
     if unknown := [kind for kind in kinds if kind not in KINDS]:
@@ -107,12 +127,13 @@ def _search(args: argparse.Namespace, folder: Path, command: Sequence[str], job:
     limits = SearchLimits(
         args.max_runs, args.max_time, args.calls, args.seconds, kinds, not args.fast, args.until, args.jobs, args.guards
     )
+    most = args.max_runs + (0 if args.fast else MOST_PROOF_RUNS)
     print(
-        f"compilediag: {job.script} runs up to {args.max_runs} times; files that it writes, and what it sends, are "
+        f"compilediag: {job.script} runs up to {most} times; files that it writes, and what it sends, are "
         "written and sent in each run",
         file=sys.stderr,
     )
-    with open_runner(args, command, folder, args.max_runs) as (runner, progress):
+    with open_runner(args, command, folder, most) as (runner, progress):
 
         def report(result: FixResult, attempt: Attempt | None) -> None:
             progress.end()

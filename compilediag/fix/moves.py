@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.causes.value_facts import find_threads
-from ..diagnosis.change import BEGIN, CallSite, CodeChange, place_settings
+from ..diagnosis.change import BEGIN, CallSite, CodeChange, Settings, place_settings
 from ..diagnosis.program_file import CompileCall, ProgramFile
 from ..diagnosis.rule import make_dynamic_fix
 from ..diagnosis.rules.break_even import DICT_TAGS, can_use_dict_tags

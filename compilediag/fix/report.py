@@ -7,6 +7,7 @@ from typing import Any
 from ..diagnosis.plan.plan import SearchOutcome
 from ..diagnosis.source_edits import EditError
 from ..document import Block, CodeBlock, Items, Para, Place, Section, Table
+from ..errors import INTERRUPTED
 from ..formatting import format_amount, format_milliseconds, format_names, format_seconds
 from ..json_document import to_plain
 from .search import Attempt, FixResult, Left, State
@@ -19,11 +20,11 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
         blocks.append(CodeBlock(make_patch(result, folder).rstrip("\n"), "The patch:"))
         # What comes back without each change; known only if there are several.
         several = result.changes if len(result.changes) > 1 else ()
-        reasons: list[list[Block]] = []
-        for change in several:
-            if (state := result.without.get(change)) is not None:
-                counts = _describe_counts(state) if state.score.is_open else "0 recompiles"
-                reasons.append([f"without {change.title}: {state.objection or counts}"])
+        reasons = [
+            [f"without {change.title}: {state.objection or state.counts}"]
+            for change in several
+            if (state := result.without.get(change)) is not None
+        ]
         blocks += ["Each line is needed:", Items(reasons)] if reasons else []
     blocks += [table] if (table := _describe_runs(result)) is not None else []
     if result.left:
@@ -73,44 +74,43 @@ def _describe_left(left: Left) -> str:
 def make_headline(result: FixResult) -> str:
     """What came out, in one line."""
     before = result.before
-    if result.problem is not None or before is None:
-        return f"Nothing was tried: {result.problem or 'the program did not run'}."
-    if not before.score.is_open:
-        return "Nothing to fix: nothing recompiled, and no graph breaks."
     runs = f"{format_amount(result.runs, 'run')}, {format_seconds(result.seconds)}"
+    if result.problem is not None:
+        return f"Nothing was tried: {result.problem}."
     if result.is_interrupted and not result.changes:
         return f"Interrupted: nothing was found so far ({runs})."
+    if before is None:
+        return "Nothing was tried: the program did not run."
+    if not before.run.compiles and not before.score.is_open:
+        return "Nothing to fix: nothing was compiled."
+    if not before.score.is_open:
+        return "Nothing to fix: nothing recompiled, and no graph breaks."
     if result.proof is not None and result.proof.objection:
         return f"Not proven: {result.proof.objection} ({runs})."
     if not result.changes or result.after is None or result.program is None:
-        return f"No change was found that removes any of {_describe_counts(before)} ({runs})."
+        return f"No change was found that helps. Left: {before.counts} ({runs})."
     lines = format_amount(result.program.count_lines(result.changes), "line")
-    after = result.proof.after if result.proof else result.after
-    first = result.proof.before if result.proof else before
-    proven = "proven" if result.proof else "tried"
-    one, other = first.run, after.run
+    proof = result.proof
+    changes = _list_changes(proof.before, proof.after) if proof else _list_changes(before, result.after)
+    how = "proven" if proof else "interrupted, tried" if result.is_interrupted else "tried"
+    return f"{lines} changed: {', '.join(changes)} ({how}: {runs})."
+
+
+def _list_changes(before: State, after: State) -> list[str]:
+    """What differs in another state, and what is to be fixed: `recompiles 3 -> 0`."""
+    one, other = before.run, after.run
     is_compiled_instead = other.recompiles < one.recompiles and other.compiles >= one.compiles
     seconds = [format_seconds(run.guards_us / 1e6) for run in (one, other)]
     facts = (
-        (one.recompiles or other.recompiles or not first.has_guards, "recompiles", one.recompiles, other.recompiles),
+        (one.recompiles or other.recompiles, "recompiles", one.recompiles, other.recompiles),
         (is_compiled_instead, "compiles", one.compiles, other.compiles),
         (one.graph_breaks or other.graph_breaks, "graph breaks", one.graph_breaks, other.graph_breaks),
-        (first.is_unrolled, "calls in the largest graph", f"{one.largest:,}", f"{other.largest:,}"),
+        (before.is_unrolled, "calls in the largest graph", f"{one.largest:,}", f"{other.largest:,}"),
         (one.uncached, "graphs that no cache keeps", one.uncached, other.uncached),
-        (first.has_guards, "a check of all guards", *seconds),
-        (one.limits, "limits reached", one.limits, other.limits),
+        (before.has_guards, "a check of all guards", *seconds),
+        (one.limits or other.limits, "limits reached", one.limits, other.limits),
     )
-    change = ", ".join(f"{name} {old} -> {new}" for is_shown, name, old, new in facts if is_shown)
-    return f"{lines} changed: {change} ({proven}: {runs})."
-
-
-def _describe_counts(state: State) -> str:
-    counts = [format_amount(state.run.recompiles, "recompile")] if state.run.recompiles else []
-    counts += [format_amount(state.run.graph_breaks, "graph break")] if state.run.graph_breaks else []
-    counts += [f"{format_amount(state.run.largest, 'call')} in a graph"] if state.is_unrolled else []
-    counts += [f"{format_amount(state.run.uncached, 'graph')} that no cache keeps"] if state.run.uncached else []
-    counts += [f"{format_seconds(state.run.guards_us / 1e6)} for a check of all guards"] if state.has_guards else []
-    return " and ".join(counts) or format_amount(state.run.limits, "limit")
+    return [f"{name} {old} -> {new}" for is_shown, name, old, new in facts if is_shown]
 
 
 def make_patch(result: FixResult, folder: str | None = None) -> str:
@@ -172,22 +172,25 @@ def format_attempt(result: FixResult, attempt: Attempt | None) -> str:
     """One run in one line, for a terminal."""
     if attempt is None:
         assert result.before is not None
-        return f"unchanged: {_describe_counts(result.before)}"
-    state = attempt.state
-    outcome = state.objection or f"recompiles {attempt.before} -> {state.run.recompiles}"
-    if state.objection is None and state.run.graph_breaks:
-        outcome += f", graph breaks {state.run.graph_breaks}"
-    before = result.before
-    if before is not None and state.run.recompiles < attempt.before and state.run.compiles >= before.run.compiles:
-        outcome += f", compiles {state.run.compiles}"
-    kept = "kept" if attempt.is_kept else "needed" if attempt.title.startswith("without ") else "not kept"
-    return f"[{attempt.number}] {attempt.title}: {outcome}; {'rejected' if state.objection else kept}"
+        return f"unchanged: {result.before.counts}"
+    state, before = attempt.state, attempt.before
+    changes = _list_changes(before, state)
+    if attempt.move and attempt.is_kept and state.score.result == before.score.result:
+        changes.append(f"guards that fail {before.run.failures} -> {state.run.failures}")
+    outcome = state.objection or ", ".join(changes) or "nothing to fix"
+    if not attempt.move:
+        verdict = "not needed" if attempt.is_kept else "needed"
+    else:
+        verdict = "rejected" if state.objection else "better" if attempt.is_kept else "no better"
+    return f"[{attempt.number}] {attempt.title}: {outcome}; {verdict}"
 
 
 def get_exit_code(result: FixResult) -> int:
     """0: proven, and nothing is left that is not needed, or nothing to fix; 1: something avoidable is left; 2: nothing
-    was proven; 3: the program cannot be tried.
+    was proven; 3: the program cannot be tried; 130: the search was interrupted.
     """
+    if result.is_interrupted:
+        return INTERRUPTED
     if result.problem is not None or result.before is None:
         return 3
     if not result.before.score.is_open:

@@ -20,7 +20,7 @@ from ..diagnosis.rules.graph_breaks import describe_remedy, list_breaks
 from ..diagnosis.rules.recompiles import advise
 from ..diagnosis.source_edits import EditError
 from ..errors import CompilediagError
-from ..formatting import format_amount, format_function, format_line, format_names, format_place
+from ..formatting import format_amount, format_function, format_line, format_names, format_place, format_seconds
 from ..storage.data import SessionData
 from ..system.source_files import SourceReader
 from ..trials.fresh_process import ProcessRunner, ProgramJob
@@ -45,8 +45,9 @@ _LONGER, _MORE_S = 5.0, 60.0
 _SMALLER = 8
 #: Guards are cheaper if a check takes less than this share of what it took.
 _CHEAPER = 0.8
-#: States that are proven if the best one is refuted.
+#: States that are proven if the best one is refuted, and the runs of that.
 _MOST_PROOFS = 3
+MOST_PROOF_RUNS = 2 + 2 * _MOST_PROOFS
 #: Runs that are kept for leaving out what is not needed.
 _KEPT_RUNS = 8
 
@@ -97,6 +98,19 @@ class State:
         return Score(run.limits, run.graph_breaks, int(self.is_unrolled), run.uncached, *counts)
 
     @property
+    def counts(self) -> str:
+        """What can be fixed, in words: `3 recompiles and 1 graph break`."""
+        run = self.run
+        counts = [format_amount(run.recompiles, "recompile")] if run.recompiles else []
+        counts += [format_amount(run.graph_breaks, "graph break")] if run.graph_breaks else []
+        counts += [f"{format_amount(run.largest, 'call')} in a graph"] if self.is_unrolled else []
+        counts += [f"{format_amount(run.uncached, 'graph')} that no cache keeps"] if run.uncached else []
+        counts += [f"{format_seconds(run.guards_us / 1e6)} for a check of all guards"] if self.has_guards else []
+        if run.limits and not counts:
+            return f"{format_amount(run.limits, 'limit')} reached"
+        return " and ".join(counts) or "0 recompiles"
+
+    @property
     def rank(self) -> tuple[int, ...]:
         """Sorts states: fewer limits, breaks, recompiles and compiles, then fewer changed lines, then the kind."""
         return (*self.score.result, self.lines, max(map(KINDS.index, self._kinds), default=0))
@@ -113,12 +127,14 @@ class State:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One tried bundle. `is_kept`: it became part of the best state. `move` is the name of the move's class."""
+    """One tried bundle, added to a state or left out of one. `is_kept`: that became the best state. `move` is the name
+    of the move's class; "" if something was left out.
+    """
 
     number: int
     title: str
     state: State
-    before: int
+    before: State
     is_kept: bool
     move: str = ""
 
@@ -185,8 +201,8 @@ class FixResult:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How far a search goes: runs in all and at the same time, seconds, where a run ends (after so many calls or
-    seconds, or where an expression is true), and the kinds of changes that are allowed. `with_guards`:
+    """How far a search goes: runs without those of the proof, and at the same time, seconds, where a run ends (after so
+    many calls or seconds, or where an expression is true), and the kinds of changes that are allowed. `with_guards`:
     guards that are cheaper to check are an aim too.
     """
 
@@ -295,11 +311,16 @@ class Search:
         if first.score.result != second.score.result:
             third = self._measure((), "unchanged, once more", backend)
             self._unchanged = sorted([first, second, third], key=lambda state: state.score)
-            counts = format_names([str(state.run.recompiles) for state in self._unchanged])
-            if first.score[:-2] != second.score[:-2]:
-                self.result.notes += (f"Unchanged runs differ by chance: {counts} recompiles.",)
+        counts = "; ".join(state.counts for state in self._unchanged)
+        if not self._unchanged[0].score.is_open:
+            return self._stop(f"what the first run has to fix is not in every run: {counts}")
+        if self._unchanged[0].score[:-2] != self._unchanged[-1].score[:-2]:
+            self.result.notes += (f"Unchanged runs differ by chance: {counts}.",)
         self.result.before = self.result.after = self._unchanged[0]
         self._report(self.result, None)
+        if self._is_exhausted():
+            limit = "--max-runs" if self.result.runs >= self._limits.max_runs else "--max-time"
+            return self._stop(f"{limit} leaves nothing after {self.result.runs} runs of the unchanged program")
         return True
 
     def _stop(self, problem: str) -> bool:
@@ -462,7 +483,7 @@ class Search:
                     is_kept = is_better(state, best)
                     if is_kept and self.result.after is not None and state.rank < self.result.after.rank:
                         self._keep(state)  # Before the report: an interrupt may follow it.
-                    self.result.attempts.append(Attempt(state.number, title, state, best.run.recompiles, is_kept, move))
+                    self.result.attempts.append(Attempt(state.number, title, state, best, is_kept, move))
                     self._report(self.result, self.result.attempts[-1])
                 yield state
 
@@ -495,7 +516,7 @@ class Search:
             is_needed = state.objection is not None or state.score.result > best.score.result
             self._report(
                 self.result,
-                Attempt(state.number, f"without {part.title}", state, best.run.recompiles, not is_needed),
+                Attempt(state.number, f"without {part.title}", state, best, not is_needed),
             )
             best = best if is_needed else state
         self._keep(best)

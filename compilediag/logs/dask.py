@@ -230,7 +230,7 @@ def read_partition(path: str, size: int, changed_ns: int, number: int, folder: s
     except CompilediagError as error:
         return {"error": str(error)}
     except OSError as error:
-        return {"error": f"{folder} can't be written: {error}"}
+        return {"error": f"{folder} can't be written: {error.strerror}"}
     return {"tally": tally.as_json()}
 
 

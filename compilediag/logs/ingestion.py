@@ -215,7 +215,8 @@ def _open_target(file: Path, job: IngestJob) -> Store:
     try:
         return Store.create(file, job.make_meta())
     except (OSError, sqlite3.Error) as error:
-        raise CompilediagError(f"{file} can't be written: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CompilediagError(f"{file} can't be written: {reason}") from None
 
 
 # Several processes

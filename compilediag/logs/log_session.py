@@ -84,7 +84,8 @@ def write_part(log: LogFile, part: Path, writer: LogWriter, processes: int = 1) 
     try:
         store = Store.create(part, {}, passing=True)
     except (OSError, sqlite3.Error) as error:
-        raise CompilediagError(f"{part} can't be written: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CompilediagError(f"{part} can't be written: {reason}") from None
     try:
         store.begin_bulk()
         writer.store = store

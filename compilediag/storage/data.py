@@ -233,7 +233,8 @@ class SessionData(TableProperties):
                 os.replace(copy, target)
         except (OSError, sqlite3.Error) as error:
             pass_on(error)
-            raise CompilediagError(f"{target} can't be written: {error}") from None
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise CompilediagError(f"{target} can't be written: {reason}") from None
         return target
 
     def reread_rows(self) -> None:

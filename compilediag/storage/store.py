@@ -199,6 +199,17 @@ def check_file(path: Path, writable: bool) -> None:
         raise NotASession(f"{path} has a journal of an interrupted write ({path}-journal); choose another path")
 
 
+def has_unreadable_rows(path: Path) -> bool:
+    """True if the newest rows are in a file beside the session, for which SQLite has to make another one and can't. A
+    process that was killed leaves such files, and a copy of them often lacks the one that can be made again.
+    """
+    file = os.path.realpath(path)
+    with ignore(OSError):
+        if os.stat(f"{file}-wal").st_size:
+            return not os.path.exists(f"{file}-shm") and not os.access(os.path.dirname(file), os.W_OK)
+    return False
+
+
 def check_version(path: Path, version: object, tables: Tables) -> None:
     """NotASession or NewerSchema, in one line, if this compilediag can't read a file of this schema version."""
     if type(version) is not int or version < 1:
@@ -527,12 +538,17 @@ class Store:
         """Open an existing file. NotASession or NewerSchema, in one line, if it can't be opened."""
         check_file(path, writable)
         uri = path.absolute().as_uri()
+        # A file in a folder that can't be written has no place for WAL's side files: `immutable` makes and reads none.
+        modes = ["mode=rw"] if writable else ["mode=ro"] if has_unreadable_rows(path) else ["mode=ro", "immutable=1"]
         try:
-            # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
-            modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
             store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes], statements)
         except (sqlite3.DatabaseError, ValueError) as error:
             pass_on(error)
+            if modes == ["mode=ro"]:
+                raise NotASession(
+                    f"{path}: the newest rows are in {path}-wal, which can't be read here because the folder can't be "
+                    "written; copy both files to another folder"
+                ) from None
             raise NotASession(f"{path} is not a compilediag session ({error}); pass a session (.cdiag)") from None
         try:
             check_version(path, version, tables)

@@ -102,7 +102,7 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
 def explain_end(run: ProcessRun) -> str | None:
     """Why the results of a run cannot be used; None if they can."""
     if run.exit_code is None:
-        return f"it was ended after {round(run.wall)} s (--timeout)"
+        return f"it took more than {round(run.wall)} s and was ended"
     if run.raised is not None:
         who = "it" if run.cell is None else f"in a fresh process, Cell In[{run.cell}]"
         return f"{who} raised {run.raised}"

@@ -367,7 +367,11 @@ def is_torchs(error: BaseException) -> bool:
 
 def _describe(error: BaseException) -> str:
     """An exception in one line, with the last line of the program that raised it; its own text may fail."""
-    text = format_first_line("".join(traceback.format_exception_only(error)))
+    # Above the exception, a syntax error has its place, in lines that are indented.
+    lines = traceback.format_exception_only(error)
+    text = format_first_line("".join(line for line in lines if not line.startswith("  ")))
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{text} ({format_place(CellNames().name(error.filename) or error.filename, error.lineno)})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "compilediag" not in frame.filename]
     own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
     if not own:

@@ -12,6 +12,8 @@ from axe_playwright_python.base import AXE_SCRIPT
 
 import compilediag as cd
 from tests.browser.conftest import expect_value, open_tab
+from tests.inside import ViewModel
+from tests.unit.hostile_sessions import make_base
 from tests.unit.log_builder import string
 
 RUN = """async (scope, rules) => {
@@ -101,6 +103,66 @@ def test_a_diff(new_page, tmp_path):
     check_both_themes(page)
     page.locator(".cdiag-row").first.click()
     check_both_themes(page)
+
+
+#: Opens all that opens below its line, such as a fold in a fold.
+OPEN_FOLDS = """() => {
+  const closed = "details:not([open]) > summary";
+  for (let found; (found = document.querySelector(closed)) !== null; ) found.parentElement.open = true;
+  document.querySelectorAll(".cdiag-fold[aria-expanded=false]").forEach((fold) => fold.click());
+}"""
+
+
+@pytest.fixture(scope="module")
+def every_table(tmp_path_factory):
+    """A session with rows in every table."""
+    return cd.load(make_base(tmp_path_factory.mktemp("base") / "base.cdiag"))
+
+
+def check_targets(page):
+    """What is clicked is 24 px large, or has its distance, with all folds open."""
+    page.evaluate(OPEN_FOLDS)
+    assert find_violations(page, rules=["target-size"]) == []
+
+
+@pytest.mark.parametrize("width", [400, 1100])
+def test_every_target_of_a_report_is_large_enough(width, every_table, open_report, tmp_path):
+    page = open_report(every_table.report(tmp_path / "report.html"), width=width)
+    check_targets(page)
+    tabs = page.eval_on_selector_all("[data-tab]", "tabs => tabs.map((tab) => tab.dataset.tab)")
+    assert len(tabs) > 10
+    for tab in tabs:
+        open_tab(page, tab)
+        rows = page.locator(".cdiag-row:visible")
+        if rows.count():
+            rows.first.click()
+            page.wait_for_selector(".cdiag-detail")
+        check_targets(page)
+    page.click(".cdiag-to-ranks")
+    check_targets(page)
+    page.go_back()
+    page.click(".cdiag-to-explorer")
+    check_targets(page)
+    page.locator(".cdiag-guard-link").first.click()
+    check_targets(page)
+
+
+@pytest.mark.parametrize("width", [400, 1100])
+def test_every_target_of_the_other_pages_is_large_enough(
+    width, every_table, open_widget, open_report, new_page, tmp_path
+):
+    page = open_widget(ViewModel(every_table.data).snapshot(), is_full=False, width=width)
+    check_targets(page)
+    page.click(".cdiag-size")
+    check_targets(page)
+    page = open_report(cd.ingest(golden_log("vllm-0.33.0.log.gz")).report(tmp_path / "vllm.html"), width=width)
+    page.click(".cdiag-to-vllm")
+    check_targets(page)
+    page = new_page(width=width)
+    diff = cd.diff(golden_log("torch-2.13.log.gz"), every_table.path)
+    page.goto(diff.report(tmp_path / "diff.html").as_uri())
+    page.locator(".cdiag-row").first.click()
+    check_targets(page)
 
 
 def golden_log(name: str) -> Path:

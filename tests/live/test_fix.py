@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 import torch
@@ -343,19 +344,88 @@ def test_a_program_without_a_change_is_left_as_it_is(fix, script, text, code):
     assert [left["is_needed"] for left in found["left"]] == [True] * (code == 0)
 
 
-def test_an_interrupt_prints_the_best_so_far(forked_commands, script, tmp_path):
+#: Only the first run recompiles.
+ONCE = """
+import pathlib, torch
+
+@torch.compile(backend="eager", dynamic=False)
+def step(x):
+    return x * 2
+
+is_first = not pathlib.Path("was_here").exists()
+pathlib.Path("was_here").touch()
+for n in (4, 6, 8) if is_first else (4,):
+    step(torch.ones(n))
+"""
+NOTHING = "import torch\nprint(torch.ones(3).sum())"
+CLEAN = "import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))"
+SYNTAX = "import torch\ndef f(:\n    pass"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "said"),
+    [
+        (ONCE, [], 3, "0 recompiles; 0 recompiles; 2 recompiles"),
+        (NOTHING, [], 0, "nothing was compiled"),
+        (CLEAN, [], 0, "nothing recompiled"),
+        (SYNTAX, [], 3, "SyntaxError: invalid syntax (train.py:2)"),
+        (TWO_CAUSES, ["--max-time", "0.1"], 3, "--max-time"),
+    ],
+)
+def test_a_program_in_which_nothing_can_be_searched_is_said_to_be_one(fix, script, text, options, code, said):
+    script(text)
+    found = fix("--fast", *options, "train.py")
+    assert (found["exit_code"], found["tried"], found["patch"]) == (code, [], "")
+    assert said in found["headline"]
+
+
+def test_what_each_run_says_is_what_changed(forked_commands, script, tmp_path):
+    """A break and no recompile: no line speaks of recompiles. What was added is not `needed`, which is for what is left
+    out again.
+    """
+    script(OWN_SETTING)
+    command = [sys.executable, "-m", "compilediag", "fix", "--fast", "--max-runs", "5", "--patch", "a.diff", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    first, unchanged, *runs, last = done.stderr.splitlines()
+    assert "up to 5 times" in first and unchanged == "unchanged: 1 graph break" and last == "compilediag: wrote a.diff"
+    assert runs[-1].endswith("capture_scalar_outputs = True: graph breaks 1 -> 0; better")
+    assert not [line for line in runs if "recompile" in line or "needed" in line]
+
+
+def test_an_interrupt_prints_the_best_so_far_and_writes_nothing(forked_commands, script, tmp_path):
     script(TWO_CAUSES)
-    command = [sys.executable, "-m", "compilediag", "fix", "train.py"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with begin_fix(tmp_path, "--write") as process:
         lines = iter(process.stderr.readline, "")
         next(line for line in lines if line.startswith("["))  # The first attempt has ended.
-        process.send_signal(signal.SIGINT)
-        stdout, _ = process.communicate(timeout=300)
-    assert process.returncode == 130
-    assert "recompiles 3 -> " in stdout and "+@torch.compile(backend=" in stdout
+        found, stderr = interrupt(process)
+    assert "(interrupted, tried: " in found["headline"] and "recompiles 3 -> " in found["headline"]
+    assert "+@torch.compile(backend=" in found["patch"] and "not proven" in stderr
     assert (tmp_path / "train.py").read_text() == textwrap.dedent(TWO_CAUSES)
+
+
+def test_an_interrupt_of_the_first_run_says_that_nothing_was_found(forked_commands, script, tmp_path):
+    script("import pathlib, time\npathlib.Path('began').touch()\ntime.sleep(300)")
+    with begin_fix(tmp_path) as process:
+        while not (tmp_path / "began").exists() and process.poll() is None:
+            time.sleep(0.05)
+        found, _ = interrupt(process)
+    assert found["headline"].startswith("Interrupted: nothing was found") and found["patch"] == ""
+
+
+def begin_fix(folder, *options):
+    command = [sys.executable, "-m", "compilediag", "fix", "--json", *options, "train.py"]
+    return subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def interrupt(process):
+    """Interrupt a search; its result, and what it says beside."""
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=300)
+    found = json.loads(stdout)
+    assert process.returncode == found["exit_code"] == 130
+    return found, stderr
 
 
 @pytest.mark.parametrize(
@@ -367,7 +437,7 @@ def test_an_interrupt_prints_the_best_so_far(forked_commands, script, tmp_path):
             "there is no kind 'magic'; the kinds are dynamic, marks, settings, tensor, isolate, code\n",
         ),
         (["--until", "n ==", "train.py"], "'n ==' is no expression: invalid syntax\n"),
-        (["--max-runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
+        (["--max-runs", "0", "train.py"], "'0' is not a number from 3 to 100\n"),
         # Both ways to start a launcher. A search with ranks takes a minute, so one of them is searched, below.
         *(
             ([*launcher, "--no-python", "train.py"], "starts another program; name the script itself\n")

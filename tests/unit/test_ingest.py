@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 
 import pandas as pd
 import pytest
@@ -275,6 +276,56 @@ def test_without_a_time_of_the_world_the_year_is_that_of_the_file(tmp_path):
     for changed, year in ((1_709_800_000, 2024), (1_704_100_000, 2023)):  # In March; on New Year's Day before it.
         os.utime(log, (changed, changed))
         assert cd.ingest(log).artifacts["time"].item() == pd.Timestamp(f"{year}-03-05 12:00:00", tz="UTC")
+
+
+#: Moments of a log around New Year in UTC, in the order of its lines; 2028 has a leap day.
+NEW_YEARS = {
+    "after_in_the_east": ["2025-12-31 15:30", "2025-12-31 23:00", "2026-01-01 01:00", "2026-03-01 00:00"],
+    "before_in_the_west": ["2028-01-01 05:00", "2028-01-01 09:00", "2028-02-29 12:00", "2028-03-01 12:00"],
+    "over_midnight": ["2025-12-31 07:00", "2025-12-31 15:30", "2026-01-01 05:00", "2026-01-01 09:00"],
+    "one_line_is_late": ["2025-12-31 14:59:58", "2025-12-31 15:00:01", "2025-12-31 14:59:59", "2025-12-31 15:00:02"],
+    "late_in_the_west": ["2026-01-01 07:59:58", "2026-01-01 08:00:01", "2026-01-01 07:59:59", "2026-01-01 08:00:02"],
+    "half_a_year_of_silence": ["2025-12-31 16:00", "2026-01-01 09:00", "2026-09-01 00:00"],
+    "a_leap_day_after_a_pause": ["2027-12-20 12:00", "2028-02-29 12:00", "2028-03-01 12:00"],
+}
+
+
+def stamped(line, moment):
+    """A record with another stamp."""
+    return re.sub(r"^V\S+ \S+", f"V{moment:%m%d %H:%M:%S.%f}", line)
+
+
+@pytest.mark.parametrize("hours", [9, -8, 5.75, 0])
+@pytest.mark.parametrize("name", NEW_YEARS)
+def test_every_line_around_new_year_has_its_year(name, hours, ingested):
+    moments = [pd.Timestamp(text, tz="UTC") for text in NEW_YEARS[name]]
+    for first in moments:  # Each moment in turn is the first one that is known.
+        lines = [record("dynamo_output_graph", {}, f"{moment}") for moment in moments]
+        absolute = event("i", "p", (first.value // 1000 - BEGIN_US) / 1e6)
+        lines[moments.index(first)] += absolute
+        zoned = [moment + pd.Timedelta(hours=hours) for moment in moments]
+        text = "".join(
+            stamped(line, local) for both, local in zip(lines, zoned, strict=True) for line in both.splitlines(True)
+        )
+        assert ingested(text).artifacts["time"].tolist() == moments, first
+
+
+@pytest.mark.parametrize("name", NEW_YEARS)
+def test_without_a_time_of_the_world_every_line_has_its_year(name, tmp_path):
+    log = tmp_path / NAME
+    moments = [pd.Timestamp(text, tz="UTC") for text in NEW_YEARS[name]]
+    log.write_text("".join(stamped(record("dynamo_output_graph", {}, f"{moment}"), moment) for moment in moments))
+    for hours in (9, -8, 0):  # The file was changed at its last line, whose stamp is local time.
+        changed = moments[-1].timestamp() - hours * 3600
+        os.utime(log, (changed, changed))
+        assert cd.ingest(log).artifacts["time"].tolist() == moments, hours
+
+
+def test_a_log_of_a_leap_day_that_was_copied_in_another_year(tmp_path):
+    log = tmp_path / NAME
+    log.write_text(stamped(record("dynamo_output_graph", {}, "g"), pd.Timestamp("2024-02-29 12:00")))
+    os.utime(log, (1_767_000_000, 1_767_000_000))  # In December 2025.
+    assert cd.ingest(log).artifacts["time"].item() == pd.Timestamp("2024-02-29 12:00", tz="UTC")
 
 
 def test_guards_of_older_logs_give_the_new_value(ingested):

@@ -312,52 +312,62 @@ class FileNames(dict[int, str]):
 SECOND = 1_000_000_000
 #: Time zones are quarters of an hour apart.
 QUARTER = 900 * SECOND
-HALF_YEAR = 180 * 86_400 * SECOND
+DAY = 86_400 * SECOND
 
 
 class LogClock:
     """Converts stamps to nanoseconds since 1970, given the first records of a log.
 
-    If none of them has an absolute time, the year is that of the file's last change, and the zone is UTC.
+    A stamp has no year: its year is found from the time of the stamp before it. That of the first one is found from the
+    first absolute time, or without one from the file's last change; then the zone is UTC.
     """
 
     def __init__(self, records: Sequence[Record], changed_ns: int):
-        self._year = _find_year(changed_ns)
-        self._offset = 0
-        self._last = 0
-        self._second = ("", 0)
-        known = ((record.stamp, ns) for record in records if (ns := read_absolute_ns(record)) is not None)
-        stamp, absolute = next(known, ("", None))
-        if absolute is not None:
-            self._year = _find_year(absolute)
-            difference = absolute - self.convert(stamp)
-            if abs(difference) > HALF_YEAR:  # Local time and UTC were in different years.
-                self._year += 1 if difference > 0 else -1
-                self._second = ("", 0)
-                difference = absolute - self.convert(stamp)
-            self._offset = round(difference / QUARTER) * QUARTER
-        elif records and self.convert(records[0].stamp) > changed_ns + 86_400 * SECOND:
-            self._year -= 1
-        self._last, self._second = 0, ("", 0)
+        absolute = (
+            (ns, local)
+            for record in records
+            if (ns := read_absolute_ns(record)) is not None and (local := _find_first(record.stamp, ns)) is not None
+        )
+        end, local = next(absolute, (changed_ns, changed_ns))
+        self._offset = round((end - local) / QUARTER) * QUARTER
+        # The last stamp without its microseconds, and its time in the log's own zone.
+        self._whole = ""
+        firsts = (_find_first(record.stamp, local) for record in records)
+        self._last = next((first for first in firsts if first is not None), local // SECOND * SECOND)
 
     def convert(self, stamp: str) -> int:
-        """Return the time of a stamp, `1121 13:54:23.654000`. Half a year before the last one means a new year."""
-        whole = stamp[:-7]
-        if whole != self._second[0]:
-            self._second = (whole, self._convert_second(whole))
-            if self._second[1] < self._last - HALF_YEAR:
-                self._year += 1
-                self._second = (whole, self._convert_second(whole))
-            self._last = self._second[1]
-        return self._second[1] + int(stamp[-6:]) * 1000
+        """Return the time of a stamp, `1121 13:54:23.654000`."""
+        if stamp[:-7] != self._whole:
+            self._whole = stamp[:-7]
+            self._last = self._find_second(stamp)
+        return self._last + self._offset + int(stamp[-6:]) * 1000
 
-    def _convert_second(self, whole: str) -> int:
-        month, day, hour, minute, second = (int(whole[at : at + 2]) for at in (0, 2, 5, 8, 11))
-        try:
-            moment = datetime(self._year, month, day, hour, minute, second, tzinfo=UTC)
-        except ValueError:  # A damaged prefix, or the 29th of February of another year.
-            return self._last
-        return int(moment.timestamp()) * SECOND + self._offset
+    def _find_second(self, stamp: str) -> int:
+        """Return the earliest time after the last stamp. Threads write lines late, and clocks are set back, so it can
+        be before it: by a day in the year before, by half a year in the same year.
+        """
+        year = _find_year(self._last)
+        for number, earliest in ((year - 1, self._last - DAY), (year, self._last - 180 * DAY), (year + 1, 0)):
+            second = _read_second(stamp, number)
+            if second is not None and second >= earliest:
+                return second
+        return self._last
+
+
+def _find_first(stamp: str, end: int) -> int | None:
+    """Return the last time of a stamp before `end`, or up to a day after it; None for a damaged one."""
+    year = _find_year(end)
+    seconds = (_read_second(stamp, number) for number in range(year + 1, year - 9, -1))  # Eight years have a leap day.
+    return next((second for second in seconds if second is not None and second <= end + DAY), None)
+
+
+def _read_second(stamp: str, year: int) -> int | None:
+    """Return the time of a stamp in a year; None for a damaged prefix, or the 29th of February of another year."""
+    month, day, hour, minute, second = (int(stamp[at : at + 2]) for at in (0, 2, 5, 8, 11))
+    try:
+        return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()) * SECOND
+    except ValueError:
+        return None
 
 
 def _find_year(ns: int) -> int:
