@@ -18,7 +18,7 @@ from typing import NamedTuple, TypedDict
 from ...decode.call_stacks import OwnCode, find_torch_path, is_torch_file
 from ...decode.guards.path import Expression, Path, Step, list_sources, parse_expression
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
-from ...formatting import format_line, format_place, parse_resumed
+from ...formatting import format_line, format_place, is_module_wrapper, parse_resumed
 from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_place, kept
 
@@ -338,6 +338,10 @@ class _Level(NamedTuple):
         """True if its function is known to have this parameter."""
         return self.signature is not None and root in self.signature.names
 
+    def is_called(self, root: str) -> bool:
+        """True for the variable in which torch's wrapper has the module of torch.nn that it calls."""
+        return root == "fn" and is_module_wrapper(self.row.function, self.row.file)
+
     def check_assigned(self, root: str, function: str | None = None) -> None:
         """MappingFailed if a name has another value than the parameter had."""
         if root in (self.row.assigned or ()):
@@ -396,7 +400,7 @@ def _follow(levels: Sequence[_Level], path: Path) -> NamedValue:
         if not outer:
             return NamedValue(paths=(path,))
         # A log has no parameters: what no argument is called is found out by what calls it.
-        if callee.signature is not None and not callee.has(path.root):
+        if callee.signature is not None and not callee.has(path.root) and not callee.is_called(path.root):
             # A global, or a variable of the function around, has the same name in the whole file.
             if callee.row.file != levels[0].row.file and path.root not in _MODULES:
                 raise MappingFailed(f"`{path.root}` is a global of {format_place(callee.row.file, None)}")
@@ -452,12 +456,27 @@ def _bind(callee: _Level, path: Path) -> tuple[tuple[Argument, ...], str]:
         if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
             return (Argument(call.value, path.steps),), call.text
         raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
-    if callee.signature is None:
-        return _bind_by_name(path, call, callee.function, passed), call.text
-    arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
+    if callee.is_called(path.root):
+        arguments: tuple[Argument, ...] = (_find_called(path.steps, call, passed),)
+    elif callee.signature is None:
+        arguments = _bind_by_name(path, call, callee.function, passed)
+    else:
+        arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
     if passed.members and arguments[0].node is call.node.func:
         arguments = (Argument(call.node.func, (*passed.members, *arguments[0].rest)),)
     return arguments, call.text
+
+
+def _find_called(steps: tuple[Step, ...], call: ParsedCall, passed: Passed) -> Argument:
+    """A value of what a call runs, or of the object whose method that is."""
+    func = _find_function(call.node.func)
+    if steps[:1] != (Step("attr", "__self__"),):
+        return Argument(func, steps)
+    if isinstance(func, ast.Attribute) and func.attr in _OF_CALLED_OBJECTS:
+        func = func.value
+    elif not passed.is_object:
+        return Argument(func, steps)
+    return Argument(func, steps[1:])
 
 
 def _bind_by_name(path: Path, call: ParsedCall, function: str, passed: Passed) -> tuple[Argument, ...]:

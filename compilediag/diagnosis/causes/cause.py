@@ -32,7 +32,7 @@ from ...events import (
     StackFrame,
     SymbolicShape,
 )
-from ...formatting import format_function, format_place
+from ...formatting import format_function, format_place, is_module_wrapper
 from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept, kept_after, sum_seconds
 from ..recipes import RECIPES
@@ -142,6 +142,11 @@ class Cause:
         return not self.source or len(list_sources(self.source)) > 1
 
     @property
+    def is_of_torch_module(self) -> bool:
+        """True for a module of torch.nn that is compiled by itself: torch calls all of them through one function."""
+        return self.path.root == "fn" and is_module_wrapper(*self.places[0][:2])
+
+    @property
     def is_optimizer_state(self) -> bool:
         """True for `self.state` in the code of an optimizer, and for `self.state[parameter]`."""
         path = self.path.subject
@@ -179,6 +184,8 @@ class Cause:
         """What varies: in the names of the user's line, or as the module's own code names its attribute."""
         if self.path.is_stack_value:
             return self.name_handed_over(self.path)
+        if self.is_of_torch_module and not self.expression:
+            return replace(self.path, root="<compiled module>").code
         is_attribute = list_sources(self.source)[0].is_module_attribute
         return format_expression(self.source) if is_attribute or not self.expression else self.expression
 
