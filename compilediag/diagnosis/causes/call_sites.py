@@ -453,9 +453,10 @@ def _bind(callee: _Level, path: Path) -> tuple[tuple[Argument, ...], str]:
     if call is None:
         raise MappingFailed(callee.reason)
     if isinstance(call, ObjectUse):
-        if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
-            return (Argument(call.value, path.steps),), call.text
-        raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
+        parameters = () if callee.signature is None else callee.signature.plain
+        if path.root not in parameters[: len(call.operands)]:
+            raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
+        return (Argument(call.operands[parameters.index(path.root)], path.steps),), call.text
     if callee.is_called(path.root):
         arguments: tuple[Argument, ...] = (_find_called(path.steps, call, passed),)
     elif callee.signature is None:
@@ -518,6 +519,8 @@ def _find_base(path: Path) -> Path:
 
 #: Statements whose first line is no statement of its own, and what makes it one.
 _BEGINNINGS = ("", "if 1: pass\n", "try: pass\n")
+#: Names of the methods of operators, and of those that the object on the right has: `__radd__`.
+_OF_OPERATORS, _REFLECTED = re.compile(r"__\w+__"), re.compile(r"__r(?!shift__)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 #: Built-in functions that call what they are given, or run a generator that they are given.
 _CALLING = frozenset(
@@ -544,9 +547,12 @@ class ParsedCall(NamedTuple):
 
 
 class ObjectUse(NamedTuple):
-    """Code that runs a method without a call of it: an attribute that is a property, an item, an operator."""
+    """Code that runs a method without a call of it: an attribute that is a property, an item, an operator.
 
-    value: ast.expr
+    `operands` are the object and the method's arguments.
+    """
+
+    operands: tuple[ast.expr, ...]
     text: str
 
 
@@ -591,8 +597,8 @@ def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) ->
     node = _find_expression(tree)
     while isinstance(node, (ast.Await, ast.YieldFrom)):
         node = node.value
-    if isinstance(node, (ast.Attribute, ast.Subscript)):
-        return ObjectUse(node.value, text)
+    if operands := _list_operands(node, function):
+        return ObjectUse(operands, text)
     if not isinstance(node, ast.Call):
         raise MappingFailed(f"`{format_line(text, 60)}` is no call")
     made = node.func
@@ -603,8 +609,27 @@ def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) ->
     return ParsedCall(_enter_builtin(node, text, function), text, is_whole)
 
 
+def _list_operands(node: ast.expr | None, function: str) -> tuple[ast.expr, ...]:
+    """The object whose method an attribute, an item or an operator runs, and the method's arguments; else nothing."""
+    match node:
+        case ast.Attribute(value):
+            return (value,)
+        case ast.Subscript(value, index):
+            has_slice = any(isinstance(part, ast.Slice) for part in ast.walk(index))
+            return (value,) if has_slice else (value, index)
+        case ast.BinOp(left, _, right) if _OF_OPERATORS.fullmatch(function):
+            return (right, left) if _REFLECTED.match(function) else (left, right)
+        case ast.UnaryOp(_, operand) if _OF_OPERATORS.fullmatch(function):
+            return (operand,)
+        case ast.Compare(left, [ast.In() | ast.NotIn()], [right]) if function == "__contains__":
+            return right, left
+    return ()
+
+
 def _find_expression(tree: ast.Module) -> ast.expr | None:
-    """The expression that a statement is about: that of `for x in <it>:`, of `with <it>:`, of `y = <it>`."""
+    """The expression that a statement is about: that of `for x in <it>:`, of `with <it>:`, of `y = <it>`; `y + x` of
+    `y += x`.
+    """
     statement = tree.body[-1]
     if isinstance(statement, ast.Try):
         statement = statement.handlers[0]  # type: ignore[assignment]
@@ -612,6 +637,8 @@ def _find_expression(tree: ast.Module) -> ast.expr | None:
         return statement.iter
     if isinstance(statement, (ast.With, ast.AsyncWith)):
         return statement.items[0].context_expr
+    if isinstance(statement, ast.AugAssign):
+        return ast.BinOp(statement.target, statement.op, statement.value)
     value = getattr(statement, "value", None)
     return value if isinstance(value, ast.expr) else None
 
