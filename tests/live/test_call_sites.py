@@ -259,3 +259,30 @@ def test_what_is_the_users_own_code_is_kept_in_the_session(tmp_path):
     with pytest.raises(CompilediagError, match="my_code has 3"):
         compilediag.start(my_code=[3])
     assert compilediag.current() is None
+
+
+def test_a_module_of_torch_that_is_compiled_itself_has_the_name_that_is_called():
+    first, layers, replaced, last, other = (
+        torch.nn.Sequential(torch.nn.Linear(len(X), width)) for width in range(1, 6)
+    )
+    replaced.forward = torch.compile(replaced.forward, backend="eager")
+    model, parts = torch.compile(first, backend="eager"), {"net": torch.compile(last, backend="eager")}
+    method = torch.compile(other.forward, backend="eager")
+    torch._dynamo.reset()
+    with compilediag.watch(detail="lean") as session:
+        model(X)
+        torch.compile(layers, backend="eager")(X)
+        parts["net"](X)
+        replaced(X)
+        method(X)
+    sites, found = CallSites(Evidence.of(session.data)), {}
+    for row in session.data.rows(Compile):
+        source = "fn[0].weight" if len(found) < 3 else "fn.__self__[0].weight"
+        found[sites.find(row.compile_key).call] = sites.name(row.compile_key, source).expression
+    assert found == {
+        "model(X)": "model[0].weight",
+        'torch.compile(layers, backend="eager")(X)': "layers[0].weight",
+        'parts["net"](X)': 'parts["net"][0].weight',
+        "replaced(X)": "replaced[0].weight",
+        "method(X)": "method.__self__[0].weight",
+    }

@@ -178,6 +178,26 @@ def test_decorators_of_torch_pass_arguments_through(tmp_path, source, parameters
     assert name(tmp_path, "step(ids)", source, *parameters, between=between).expression == "ids.shape[0]"
 
 
+@pytest.mark.parametrize(
+    ("code", "method", "source", "expected"),
+    [
+        ("layer @ ids", "__matmul__", "other.size()[0]", "ids.shape[0]"),
+        ("layer @ ids", "__matmul__", "self.size()[0]", "layer.shape[0]"),
+        ("ids @ layer", "__rmatmul__", "other.size()[0]", "ids.shape[0]"),
+        ("layer >> ids", "__rshift__", "other.size()[0]", "ids.shape[0]"),
+        ("layer += ids", "__iadd__", "other.size()[0]", "ids.shape[0]"),
+        ("layer += make(ids)", "__iadd__", "self.size()[0]", "layer.shape[0]"),
+        ("-layer", "__neg__", "self.size()[0]", "layer.shape[0]"),
+        ("layers[n]", "__getitem__", "other", "n"),
+        ("layers[n]", "__getitem__", "self.size()[0]", "layers.shape[0]"),
+        ("layers[:n]", "__getitem__", "other", "other"),  # A slice is no expression.
+        ("ids in layers", "__contains__", "other.size()[0]", "ids.shape[0]"),
+    ],
+)
+def test_an_operator_names_the_object_and_the_arguments_of_its_method(tmp_path, code, method, source, expected):
+    assert name(tmp_path, code, source, "self", "other", function=method).expression == expected
+
+
 #: Call, parameters, guarded value, part of the reason.
 FAILURES = [
     ("step(ids)", "x scale", "scale", "does not pass `scale`"),

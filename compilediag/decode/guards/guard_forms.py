@@ -57,6 +57,8 @@ def compare_dispatch_keys(expected: str, actual: str) -> tuple[bool, str, str]:
     return False, only_old or f"without {only_new}", only_new or f"without {only_old}"
 
 
+#: What a guard on the transforms of torch.func around a call is about.
+FUNCTORCH_LEVELS = "functorch levels"
 #: C++ class of a guard -> its kind, for texts that match no form.
 LEAF_KINDS = {
     "TYPE_MATCH": "type",
@@ -242,7 +244,7 @@ def _read_call(expression: Expression, call: ast.Call, negated: bool) -> Check |
         case "___check_torch_function_mode_stack", _:
             return Check("mode_stack", "torch function modes", "the same modes")
         case "torch._functorch.pyfunctorch.compare_functorch_state", _:
-            return Check("mode_stack", "functorch levels", ", ".join(map(expression.get_text, arguments)))
+            return Check("mode_stack", FUNCTORCH_LEVELS, ", ".join(map(expression.get_text, arguments)))
         case "___check_global_state", _:
             return Check("global_state", "global state")
         case "check_no_aliasing", _:

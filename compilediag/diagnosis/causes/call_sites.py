@@ -19,7 +19,7 @@ from typing import NamedTuple, TypedDict
 from ...decode.call_stacks import OwnCode, find_torch_path, is_torch_file
 from ...decode.guards.path import Expression, Path, Step, list_sources, parse_expression
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
-from ...formatting import format_line, format_place, parse_resumed
+from ...formatting import format_line, format_place, is_module_wrapper, parse_resumed
 from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_place, kept
 
@@ -339,6 +339,10 @@ class _Level(NamedTuple):
         """True if its function is known to have this parameter."""
         return self.signature is not None and root in self.signature.names
 
+    def is_called(self, root: str) -> bool:
+        """True for the variable in which torch's wrapper has the module of torch.nn that it calls."""
+        return root == "fn" and is_module_wrapper(self.row.function, self.row.file)
+
     def check_assigned(self, root: str, function: str | None = None) -> None:
         """MappingFailed if a name has another value than the parameter had."""
         if root in (self.row.assigned or ()):
@@ -397,7 +401,7 @@ def _follow(levels: Sequence[_Level], path: Path) -> NamedValue:
         if not outer:
             return NamedValue(paths=(path,))
         # A log has no parameters: what no argument is called is found out by what calls it.
-        if callee.signature is not None and not callee.has(path.root):
+        if callee.signature is not None and not callee.has(path.root) and not callee.is_called(path.root):
             # A global, or a variable of the function around, has the same name in the whole file.
             if callee.row.file != levels[0].row.file and path.root not in _MODULES:
                 raise MappingFailed(f"`{path.root}` is a global of {format_place(callee.row.file, None)}")
@@ -450,15 +454,31 @@ def _bind(callee: _Level, path: Path) -> tuple[tuple[Argument, ...], str]:
     if call is None:
         raise MappingFailed(callee.reason)
     if isinstance(call, ObjectUse):
-        if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
-            return (Argument(call.value, path.steps),), call.text
-        raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
-    if callee.signature is None:
-        return _bind_by_name(path, call, callee.function, passed), call.text
-    arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
+        parameters = () if callee.signature is None else callee.signature.plain
+        if path.root not in parameters[: len(call.operands)]:
+            raise MappingFailed(f"`{format_line(call.text, 60)}` names no argument")
+        return (Argument(call.operands[parameters.index(path.root)], path.steps),), call.text
+    if callee.is_called(path.root):
+        arguments: tuple[Argument, ...] = (_find_called(path.steps, call, passed),)
+    elif callee.signature is None:
+        arguments = _bind_by_name(path, call, callee.function, passed)
+    else:
+        arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
     if passed.members and arguments[0].node is call.node.func:
         arguments = (Argument(call.node.func, (*passed.members, *arguments[0].rest)),)
     return arguments, call.text
+
+
+def _find_called(steps: tuple[Step, ...], call: ParsedCall, passed: Passed) -> Argument:
+    """A value of what a call runs, or of the object whose method that is."""
+    func = _find_function(call.node.func)
+    if steps[:1] != (Step("attr", "__self__"),):
+        return Argument(func, steps)
+    if isinstance(func, ast.Attribute) and func.attr in _OF_CALLED_OBJECTS:
+        func = func.value
+    elif not passed.is_object:
+        return Argument(func, steps)
+    return Argument(func, steps[1:])
 
 
 def _bind_by_name(path: Path, call: ParsedCall, function: str, passed: Passed) -> tuple[Argument, ...]:
@@ -500,6 +520,8 @@ def _find_base(path: Path) -> Path:
 
 #: Statements whose first line is no statement of its own, and what makes it one.
 _BEGINNINGS = ("", "if 1: pass\n", "try: pass\n")
+#: Names of the methods of operators, and of those that the object on the right has: `__radd__`.
+_OF_OPERATORS, _REFLECTED = re.compile(r"__\w+__"), re.compile(r"__r(?!shift__)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 #: Built-in functions that call what they are given, or run a generator that they are given.
 _CALLING = frozenset(
@@ -526,9 +548,12 @@ class ParsedCall(NamedTuple):
 
 
 class ObjectUse(NamedTuple):
-    """Code that runs a method without a call of it: an attribute that is a property, an item, an operator."""
+    """Code that runs a method without a call of it: an attribute that is a property, an item, an operator.
 
-    value: ast.expr
+    `operands` are the object and the method's arguments.
+    """
+
+    operands: tuple[ast.expr, ...]
     text: str
 
 
@@ -573,8 +598,8 @@ def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) ->
     node = _find_expression(tree)
     while isinstance(node, (ast.Await, ast.YieldFrom)):
         node = node.value
-    if isinstance(node, (ast.Attribute, ast.Subscript)):
-        return ObjectUse(node.value, text)
+    if operands := _list_operands(node, function):
+        return ObjectUse(operands, text)
     if not isinstance(node, ast.Call):
         raise MappingFailed(f"`{format_line(text, 60)}` is no call")
     made = node.func
@@ -585,8 +610,27 @@ def _read_running(tree: ast.Module, text: str, is_whole: bool, function: str) ->
     return ParsedCall(_enter_builtin(node, text, function), text, is_whole)
 
 
+def _list_operands(node: ast.expr | None, function: str) -> tuple[ast.expr, ...]:
+    """The object whose method an attribute, an item or an operator runs, and the method's arguments; else nothing."""
+    match node:
+        case ast.Attribute(value):
+            return (value,)
+        case ast.Subscript(value, index):
+            has_slice = any(isinstance(part, ast.Slice) for part in ast.walk(index))
+            return (value,) if has_slice else (value, index)
+        case ast.BinOp(left, _, right) if _OF_OPERATORS.fullmatch(function):
+            return (right, left) if _REFLECTED.match(function) else (left, right)
+        case ast.UnaryOp(_, operand) if _OF_OPERATORS.fullmatch(function):
+            return (operand,)
+        case ast.Compare(left, [ast.In() | ast.NotIn()], [right]) if function == "__contains__":
+            return right, left
+    return ()
+
+
 def _find_expression(tree: ast.Module) -> ast.expr | None:
-    """The expression that a statement is about: that of `for x in <it>:`, of `with <it>:`, of `y = <it>`."""
+    """The expression that a statement is about: that of `for x in <it>:`, of `with <it>:`, of `y = <it>`; `y + x` of
+    `y += x`.
+    """
     statement = tree.body[-1]
     if isinstance(statement, ast.Try):
         statement = statement.handlers[0]  # type: ignore[assignment]
@@ -594,6 +638,8 @@ def _find_expression(tree: ast.Module) -> ast.expr | None:
         return statement.iter
     if isinstance(statement, (ast.With, ast.AsyncWith)):
         return statement.items[0].context_expr
+    if isinstance(statement, ast.AugAssign):
+        return ast.BinOp(statement.target, statement.op, statement.value)
     value = getattr(statement, "value", None)
     return value if isinstance(value, ast.expr) else None
 

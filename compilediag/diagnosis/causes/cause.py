@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
+from ...decode.guards.guard_forms import FUNCTORCH_LEVELS
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import (
     Path,
@@ -32,7 +33,7 @@ from ...events import (
     StackFrame,
     SymbolicShape,
 )
-from ...formatting import format_function, format_place
+from ...formatting import format_function, format_place, is_module_wrapper
 from ..change import CallSite
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept, kept_after, sum_seconds
 from ..recipes import RECIPES
@@ -142,6 +143,16 @@ class Cause:
         return not self.source or len(list_sources(self.source)) > 1
 
     @property
+    def is_of_torch_module(self) -> bool:
+        """True for a module of torch.nn that is compiled by itself: torch calls all of them through one function."""
+        return self.path.root == "fn" and is_module_wrapper(*self.places[0][:2])
+
+    @property
+    def is_transform(self) -> bool:
+        """True for a transform of torch.func, such as grad or vmap, in which it was called at some calls."""
+        return self.source == FUNCTORCH_LEVELS
+
+    @property
     def is_optimizer_state(self) -> bool:
         """True for `self.state` in the code of an optimizer, and for `self.state[parameter]`."""
         path = self.path.subject
@@ -179,6 +190,8 @@ class Cause:
         """What varies: in the names of the user's line, or as the module's own code names its attribute."""
         if self.path.is_stack_value:
             return self.name_handed_over(self.path)
+        if self.is_of_torch_module and not self.expression:
+            return replace(self.path, root="<compiled module>").code
         is_attribute = list_sources(self.source)[0].is_module_attribute
         return format_expression(self.source) if is_attribute or not self.expression else self.expression
 
@@ -488,6 +501,8 @@ def _find_dynamic_sizes(evidence: Evidence) -> set[tuple[str, str]]:
 
 def _make_change_key(cause: Cause) -> tuple[object, ...]:
     """What is the same for causes that are one: the guarded value, and the values that came, in their order."""
+    if cause.is_transform:
+        return cause.family, cause.source, cause.is_first
     if cause.family in MODES:
         return cause.family, cause.source, cause.values, cause.is_first
     if cause.family in _OBJECTS or not cause.values:
@@ -580,8 +595,8 @@ def leave_needed(causes: Sequence[Cause]) -> list[Cause]:
 
 def is_another_way(cause: Cause) -> bool:
     """True for another way to call a function, which has a compiled version of its own whatever else changes: with and
-    without gradients, training and evaluation, a flag, a value that is None at some calls, a container that is empty
-    at the first one.
+    without gradients, in a transform of torch.func, training and evaluation, a flag, a value that is None at some
+    calls, a container that is empty at the first one.
     """
     files = [row.file for row in cause.recompiles]
     if any(recipe.removes_expected and recipe.is_about(cause.source, files) for recipe in RECIPES):
@@ -596,6 +611,8 @@ def is_another_way(cause: Cause) -> bool:
             return (types == {"bool"} or "none" in types) and not is_handed_over
         case "type":
             return "NoneType" in cause.values and not cause.source.endswith("()")  # Not a weak reference.
+        case "mode_stack":
+            return cause.is_transform
         case "length":
             is_filled = len(cause.values) == 2 and cause.values[0] == "0"
             return is_filled and not cause.is_optimizer_state

@@ -19,6 +19,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ...decode.call_stacks import is_torch_file
+from ...decode.guards.guard_forms import FUNCTORCH_LEVELS
 from ...decode.guards.guard_text import find_torch_source, parse_guard
 from ...decode.guards.path import ANY, Path, Step, list_sources, name_any_instance
 from ...events import GuardFailure, Recompile
@@ -32,6 +33,8 @@ from .value_facts import PARAMETER, read_integers
 _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
 #: Guards that change with another property of the same tensor.
 _CONSEQUENCES = ("dispatch_keys", "alias", "other")
+#: How the dispatch keys begin that tensors have in a transform of torch.func.
+_TRANSFORM_KEYS = "FuncTorch"
 #: Sizes of one tensor whose products are tried.
 _MAX_SIZES = 6
 
@@ -162,7 +165,8 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
         # torch's reason is of another guard that failed before this one.
         own = next((failure.guard for failure in failures if failure.guard_source == row.guard_source), None)
         first = replace(row, reason=own or row.reason)
-    key = make_cause_key(row)
+    first = _name_transform(first)
+    key = make_cause_key(first)
     found = {key: GuardChange(key, first, True)}
     for failure in failures:
         view = replace(
@@ -176,6 +180,7 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
             user_line=failure.user_line,
             user_code=None,
         )
+        view = _name_transform(view)
         key = make_cause_key(view)
         found.setdefault(key, GuardChange(key, view, False))
     parameters = {name_any_instance(one.guard_source or "") for one in failures if PARAMETER.match(one.guard or "")}
@@ -185,6 +190,14 @@ def _list_failed(evidence: Evidence, row: Recompile) -> list[GuardChange]:
     of_modules = (key for key in found if key.path.root == "fn" and (not key.path.steps or key.family == "tensor_size"))
     other = next(of_modules, None) if is_module_wrapper(row.function, row.file) else None
     return list(found.values()) if other is None else [replace(found[other], is_first=True)]
+
+
+def _name_transform(row: Recompile) -> Recompile:
+    """A recompile by dispatch keys that all tensors have in a transform of torch.func is one by the transform."""
+    keys = f"{row.expected} {row.actual}" if row.guard_kind == "dispatch_keys" else ""
+    if _TRANSFORM_KEYS not in keys:
+        return row
+    return replace(row, guard_kind="mode_stack", guard_source=FUNCTORCH_LEVELS, expected=None, actual=None)
 
 
 def _follows_any(change: GuardChange, changes: Sequence[GuardChange]) -> bool:

@@ -38,6 +38,7 @@ from .graph_breaks import (
     list_all_breaks,
     read_break,
 )
+from .guards_on_objects import COMPILE_TRANSFORM, IN_TRANSFORM
 
 _NOTHING = Rule(
     "nothing_to_compile",
@@ -71,8 +72,12 @@ _FORBIDDEN = replace(
 RULES = (_NOTHING, _EAGER, _FAILED)
 
 #: torch's ids of graph breaks after which it runs a function eagerly -> its words in a text without an id.
-_IN_LOOP, _SKIPPED = "GB7000", "GB4297"
-_WORDS = {_IN_LOOP: "graph break in loop", _SKIPPED: "torch._dynamo.skip_frame()"}
+_IN_LOOP, _SKIPPED, _IN_TRANSFORM = "GB7000", "GB4297", "GB0149"
+_WORDS = {
+    _IN_LOOP: "graph break in loop",
+    _SKIPPED: "torch._dynamo.skip_frame()",
+    _IN_TRANSFORM: "Unsupported functorch tracing attempt",
+}
 #: torch's words on a frame that it runs eagerly; they have no id.
 _TO_EAGER = "falling back to eager"
 #: torch's hints.
@@ -117,6 +122,7 @@ def find_failures(evidence: Evidence) -> list[Finding]:
             callees = [
                 row
                 for row in evidence.rows(Recompile)
+                if get_place(row) != place
                 if any((frame.function, frame.file) == place[:2] for frame in stacks.walk(stacks.find(row.compile_key)))
             ]
             found = _report_eager(rows, count_calls(place), callees)
@@ -225,6 +231,8 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
             remedy = None  # Words, and no setting: what to leave is said in any case.
         if has_call:
             advice = register
+        elif _has_break(text, _IN_TRANSFORM):
+            advice = f"{COMPILE_TRANSFORM} {IN_TRANSFORM}"
         elif remedy is not None:
             advice = f"{register} Or {begin_lower(_LEAVE_BLOCK)}"
         else:

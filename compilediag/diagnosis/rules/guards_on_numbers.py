@@ -23,7 +23,7 @@ from ...decode.guards.path import (
     parse_path,
 )
 from ...events import Recompile
-from ...formatting import format_change, format_names, is_module_wrapper, is_resumed
+from ...formatting import format_change, format_names, is_resumed
 from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
 from ..causes.value_facts import StaticChoice, find_uses
@@ -306,11 +306,6 @@ def _is_module_tensor(cause: Cause) -> bool:
     return cause.facts.is_parameter or any(path.has_attribute(*_MODULE_TENSORS) for path in cause.torch_paths)
 
 
-def _is_torch_module(cause: Cause) -> bool:
-    """True for the function through which torch calls every compiled module of torch.nn, if it was another module."""
-    return cause.path.root == "fn" and is_module_wrapper(*cause.places[0][:2])
-
-
 def _is_of_other_parameters(cause: Cause) -> bool:
     """True for a size of a parameter, unless 0 or 1 explain it."""
     is_size = cause.kind == "tensor_size" and any(path.has_attribute("_parameters") for path in cause.torch_paths)
@@ -563,10 +558,10 @@ RULES = (
     Rule(
         "modules_share_code",
         ("tensor_size", "type", "identity"),
-        when=lambda cause: _is_torch_module(cause) or _is_of_other_parameters(cause),
+        when=lambda cause: cause.is_of_torch_module or _is_of_other_parameters(cause),
         cases=(
             Case(
-                when=_is_torch_module,
+                when=lambda cause: cause.is_of_torch_module,
                 action="No change is needed, unless there are so many that they reach the recompile limit. {isolate}",
                 why="torch calls every compiled module of torch.nn through one function, which has an entry for each "
                 "class of module, and for each size of its parameters. A module of your own around them has its own "

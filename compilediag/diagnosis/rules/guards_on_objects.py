@@ -136,6 +136,16 @@ def _has_key(*heads: str) -> Callable[[Cause], bool]:
     return lambda cause: any(key.startswith(heads) for value in cause.values for key in _KEYS.findall(value))
 
 
+#: What to do about a compiled function in a transform, and why.
+COMPILE_TRANSFORM = (
+    "Compile the transform, not the function in it: torch.compile(torch.func.vmap(f)); and torch.compile(f) for calls "
+    "without it."
+)
+IN_TRANSFORM = (
+    'In a transform of torch.func that is not compiled, torch compiles a function only with backend="eager". With any '
+    "other backend it runs the function eagerly from then on, at all calls."
+)
+
 # Modes of the whole program
 
 #: Rule about a part of the global state -> torch's names of that part.
@@ -550,9 +560,9 @@ RULES = (
         ("dispatch_keys",),
         cases=(
             Case(
-                when=_has_key("Python", "Functorch", "FuncTorch"),
+                when=_has_key("Python"),
                 action="Pass {name} in the same way at every call.",
-                why="It was a tensor subclass, or inside a functorch transform, at one call only.",
+                why="It was a tensor subclass at one call only.",
             ),
             Case(
                 # Only tensors of torch.inference_mode() lack these keys.
@@ -622,6 +632,14 @@ RULES = (
         what="{changed}",
         words={"changed": lambda cause: "" if len(cause.values) > 1 else "the default device changed"},
         docs=None,
+    ),
+    Rule(
+        "func_transforms",
+        ("mode_stack",),
+        when=lambda cause: cause.is_transform,
+        action=COMPILE_TRANSFORM,
+        why=f"It is called in several ways: plainly, or in a transform such as grad, vmap or jacrev. {IN_TRANSFORM}",
+        what="the transforms of torch.func around it changed",
     ),
     Rule(
         "mode_stack",

@@ -429,6 +429,8 @@ def make_failure(
 ) -> FailingGuard:
     """A parsed guard as a failing one, with the current value of its source (`value`, where it is already known)."""
     expected, actual = parsed.expected, parsed.actual
+    if value is scope.f_locals and not parsed.operands:
+        value = NOTHING  # A guard on torch's state is checked with the locals, which it is not about.
     if actual is None:
         actual = read_state(parsed, scope)
     lookalike = None

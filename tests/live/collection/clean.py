@@ -73,6 +73,11 @@ def evaluation_without_gradients(compiled):
         calls(torch.nn.Linear(4, 4).eval(), *[(torch.zeros(2, 4),)] * 3)(compiled)
 
 
+def a_transform_that_is_compiled(compiled):
+    loss, step = compiled(torch.sum), compiled(torch.func.vmap(torch.func.grad(lambda x: x.square().sum())))
+    return [(loss(X), step(torch.ones(3, 4))) for _ in range(3)]
+
+
 def adder():
     return lambda x: x + 1
 
@@ -104,4 +109,5 @@ CLEAN = {
     "a_model_that_trains": a_model_that_trains,
     "an_optimizer_that_is_compiled": an_optimizer_that_is_compiled,
     "evaluation_without_gradients": evaluation_without_gradients,
+    "a_transform_that_is_compiled": a_transform_that_is_compiled,
 }
