@@ -163,6 +163,21 @@ def _describe_operands(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     return ", ".join(text for text in texts if text is not None) or None
 
 
+_Describer = Callable[[ParsedGuard, Any], GuardValues]
+_DESCRIBERS: dict[str, _Describer] = {}
+
+
+def register(kind: str) -> Callable[[_Describer], _Describer]:
+    """The function describes guards of this kind."""
+
+    def add(describer: _Describer) -> _Describer:
+        _DESCRIBERS[kind] = describer
+        return describer
+
+    return add
+
+
+@register("type")
 def _describe_type(parsed: ParsedGuard, value: Any) -> GuardValues:
     expected, actual = parsed.expected, type_name(type(value))
     if actual.rpartition(".")[2] != expected:
@@ -173,6 +188,7 @@ def _describe_type(parsed: ParsedGuard, value: Any) -> GuardValues:
     return _compare(expected, actual, actual == expected, "class")
 
 
+@register("identity")
 def _describe_identity(parsed: ParsedGuard, value: Any) -> GuardValues:
     old = _find_expected_object(parsed.text)
     actual = _identity(value)
@@ -211,6 +227,7 @@ def _find_expected_object(text: str) -> Any:
     return None
 
 
+@register("length")
 def _describe_length(parsed: ParsedGuard, value: Any) -> GuardValues:
     if parsed.text.startswith(("___tuple_iterator_len", "___list_reverseiterator_len")):
         actual = str(operator.length_hint(value)) if type(value) in _ITERATORS else describe(value)
@@ -226,18 +243,11 @@ def _describe_length(parsed: ParsedGuard, value: Any) -> GuardValues:
 _ITERATORS: tuple[type, ...] = (type(iter(())), type(reversed([1])))
 
 
+@register("dict_keys")
 def _describe_keys(parsed: ParsedGuard, value: Any) -> GuardValues:
     whole = type(value) in (dict, types.MappingProxyType) and (parsed.source or "").endswith(".keys()")
     keys = list(dict.keys(value) if type(value) is dict else value) if whole else value
     return GuardValues(parsed.expected, describe(keys))
-
-
-_DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], GuardValues]] = {
-    "type": _describe_type,
-    "identity": _describe_identity,
-    "length": _describe_length,
-    "dict_keys": _describe_keys,
-}
 
 
 # Guards on torch's global state: what they expect and what it is now.

@@ -61,8 +61,10 @@ def hook(
 
 
 def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) -> Callable[[Method], Method]:
-    """The method is called before each call of these functions, as `method(args, kwargs)`. If the source has a `hook` of
-    the same function, that gets what it returns as the fifth argument, and has the flags of both.
+    """The method is called before each call of these functions, as `method(args, kwargs)`.
+
+    If the source has a `hook` of the same function, that gets what it returns as the fifth argument, and has the flags
+    of both.
     """
 
     def mark(method: Method) -> Method:
