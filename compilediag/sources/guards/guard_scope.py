@@ -138,7 +138,12 @@ def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING)
         # The repr of torch's own class has the numbers alone.
         return GuardValues(parsed.expected, format_dim_ranges(repr(marks) if is_torchs else ""))
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
-        return GuardValues(parsed.expected, _describe_operands(parsed, scope))
+        texts = []
+        for path in parsed.operands:
+            operand, gap = scope.value(path)
+            text = describe(operand) if gap is None else _describe_missing(gap)
+            texts.append(text if len(parsed.operands) == 1 else f"{path.text} = {text}" if text is not None else None)
+        return GuardValues(parsed.expected, ", ".join(text for text in texts if text is not None) or None)
     if value is NOTHING:
         if not parsed.operands:
             return GuardValues(parsed.expected, None)
@@ -152,15 +157,6 @@ def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING)
 def _describe_missing(error: Exception) -> str | None:
     """Why a value cannot be read; None if that says nothing of the value."""
     return None if isinstance(error, Unreadable) else f"missing: {type(error).__name__}"
-
-
-def _describe_operands(parsed: ParsedGuard, scope: GuardScope) -> str | None:
-    texts = []
-    for path in parsed.operands:
-        value, missing = scope.value(path)
-        text = describe(value) if missing is None else _describe_missing(missing)
-        texts.append(text if len(parsed.operands) == 1 else f"{path.text} = {text}" if text is not None else None)
-    return ", ".join(text for text in texts if text is not None) or None
 
 
 _Describer = Callable[[ParsedGuard, Any], GuardValues]
@@ -330,13 +326,6 @@ def find_mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch
     name = type_name(type(value))
     if not isinstance(value, torch.Tensor) or name != check.pytype:
         return False, [("type", check.name, check.pytype, name)]
-    found = _compare_properties(check, value)
-    if value.dim() != len(check.size):
-        return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
-    return True, found + _compare_geometry(check, value)
-
-
-def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
     found: list[Mismatch] = []
     keys = torch_api.dispatch_keys(value)
     device = str(value.device)
@@ -357,7 +346,9 @@ def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
         found.append(
             ("requires_grad", f"{check.name}.requires_grad", str(check.requires_grad), str(value.requires_grad))
         )
-    return found
+    if value.dim() != len(check.size):
+        return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
+    return True, found + _compare_geometry(check, value)
 
 
 def _compare_geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
