@@ -238,7 +238,17 @@ class _TextWriter:
             case Lines():
                 return self._join(block.blocks, first, rest)
             case Section():
-                return self._list_section(block, first, rest)
+                blocks = [block.title, *block.blocks] if block.title else block.blocks
+                lines: list[str] = []
+                was_section = False
+                for each in blocks:
+                    found = self.list_lines(each, rest if lines else first, rest)
+                    is_section = isinstance(each, Section)
+                    if lines and found and (is_section or was_section):
+                        lines.append("")
+                    lines += found
+                    was_section = is_section
+                return lines
             case Items():
                 return self._list_items(block, rest)
             case Table():
@@ -250,19 +260,6 @@ class _TextWriter:
         lines: list[str] = []
         for each in blocks:
             lines += self.list_lines(each, rest if lines else first, rest)
-        return lines
-
-    def _list_section(self, section: Section, first: str, rest: str) -> list[str]:
-        blocks = [section.title, *section.blocks] if section.title else section.blocks
-        lines: list[str] = []
-        was_section = False
-        for each in blocks:
-            found = self.list_lines(each, rest if lines else first, rest)
-            is_section = isinstance(each, Section)
-            if lines and found and (is_section or was_section):
-                lines.append("")
-            lines += found
-            was_section = is_section
         return lines
 
     def _list_items(self, block: Items, indent: str) -> list[str]:

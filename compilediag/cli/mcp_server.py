@@ -81,11 +81,10 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         "compilediag", instructions=INSTRUCTIONS, version=compilediag.__version__, log_level="WARNING"
     )
 
-    def add(tool: Callable[P, str], reads: bool = True) -> None:
-        server.tool(
-            annotations=ToolAnnotations(readOnlyHint=reads, destructiveHint=False, openWorldHint=not reads),
-            structured_output=False,
-        )(_explain_errors(tool))
+    def register(tool: Callable[P, str], reads: bool = True) -> Callable[P, str]:
+        annotations = ToolAnnotations(readOnlyHint=reads, destructiveHint=False, openWorldHint=not reads)
+        server.tool(annotations=annotations, structured_output=False)(_explain_errors(tool))
+        return tool
 
     def make_document(
         session: str | None, budget: int | None = None, after: str | None = None, only: str | None = None
@@ -93,6 +92,7 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         data = sessions.open(session).data
         return make_findings_document(data, sessions.name(session), budget, after, only)
 
+    @register
     def overview(session: str | None = None) -> str:
         """What a session cost and whether there is something to change: start here. The verdict (clean, costs,
         incomplete), totals, what the plan saves, and one line per finding.
@@ -112,6 +112,7 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         }
         return format_json(values)
 
+    @register
     def findings(
         session: str | None = None, budget: int = BUDGET, after: str | None = None, only: str | None = None
     ) -> str:
@@ -120,6 +121,7 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         """
         return make_document(session, budget, after, only).to_json()
 
+    @register
     def explain(fingerprint: str, session: str | None = None) -> str:
         """Everything about one finding: its fix, the step of the plan that has it, and why its rule says so."""
         (row,) = make_document(session, only=fingerprint).findings
@@ -137,6 +139,7 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         }
         return format_json(values)
 
+    @register
     def compare(before: str, after: str | None = None, budget: int = BUDGET) -> str:
         """What is new, gone or changed from one session to another, what got worse first, each with the fingerprint of
         its cause. `before` and `after` are session files, folders or logs.
@@ -144,6 +147,7 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         names = sessions.name(before), sessions.name(after)
         return diff(sessions.open(before), sessions.open(after)).document(*names).fit(budget).to_json()
 
+    @register
     def why_miss(event_id: int, session: str | None = None) -> str:
         """Why a lookup missed in a cache of compiled graphs: the nearest earlier key and what differs. The query
         `cache_misses` lists the event ids.
@@ -154,6 +158,14 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
         answer = run_query(sessions.open(session).data.path, query) if query != "tables" else None
         return format_json(list_tables()) if answer is None else answer.to_json()
 
+    named = "; ".join(f"{name}: {text}" for name, (text, _) in QUERIES.items())
+    query.__doc__ = (
+        f"Read the tables of a session: one of these names, or one SELECT statement of SQLite. {named}; "
+        f"tables: all tables and their columns. At most {MAX_ROWS} rows and {MAX_S:.0f} seconds."
+    )
+    register(query)
+
+    @register
     def example(rule: str) -> str:
         """A worked example of a rule: a small program, what is found in it, and the changes that work."""
         examples = load_examples()
@@ -173,15 +185,8 @@ def make_server(sessions: Sessions, allow_run: bool) -> MCPServer[Any]:
             raise CompilediagError((done.stderr.strip().splitlines() or ["nothing was run"])[-1])
         return done.stdout
 
-    named = "; ".join(f"{name}: {text}" for name, (text, _) in QUERIES.items())
-    query.__doc__ = (
-        f"Read the tables of a session: one of these names, or one SELECT statement of SQLite. {named}; "
-        f"tables: all tables and their columns. At most {MAX_ROWS} rows and {MAX_S:.0f} seconds."
-    )
-    for tool in (overview, findings, explain, compare, why_miss, query, example):
-        add(tool)
     if allow_run:
-        add(fix, reads=False)
+        register(fix, reads=False)
     return server
 
 

@@ -156,7 +156,12 @@ def _finish(
     if output is not None:
         _print_findings(session, args, output)
     if is_interrupted:
-        _end_by_interrupt()
+        # As Python itself does, so that a shell sees that it was interrupted.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _print_findings(session: Session, args: argparse.Namespace, output: TextIO) -> None:
@@ -194,12 +199,3 @@ def _print_line(text: str) -> None:
         print_text(text, file=sys.stderr)
     except OSError:
         drop_unwritten(sys.stderr)
-
-
-def _end_by_interrupt() -> None:
-    """End the process by SIGINT, as Python itself does, so that a shell sees that it was interrupted."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGINT)

@@ -53,7 +53,23 @@ def open_folder(folder: Path) -> SessionData:
     """
     title = " ".join(folder.absolute().name.split())
     if has_partitions(folder):
-        return _read_partitions(folder, title)
+        # All partitions in a temporary session file, which is removed with what is returned.
+        from .dask import add_partitions
+
+        file = temporary_file()
+        try:
+            meta = {"compilediag_version": __version__, "title": title, "detail": "full", **identify_process()}
+            store = Store.create(file, meta)
+            try:
+                add_partitions(store, folder)
+            finally:
+                store.close()
+            data = SessionData(file)
+        except BaseException:
+            remove_temporary(file)
+            raise
+        weakref.finalize(data, remove_temporary, file)
+        return data
     if not find_sessions(folder):
         raise NotASession(f"{folder} contains neither session files (*.cdiag) nor partitions")
     return FollowedFiles(title, functools.partial(find_sessions, folder))
@@ -63,26 +79,6 @@ def find_sessions(folder: Path) -> list[Path]:
     """Return the session files of a folder, rank-2 before rank-10."""
     found = [file for file in folder.glob("*.cdiag") if file.is_file() and not file.name.startswith(".")]
     return sorted(found, key=lambda file: ([int(n) for n in _NUMBER.findall(file.stem)], file.name))
-
-
-def _read_partitions(folder: Path, title: str) -> SessionData:
-    """Copy all partitions into a temporary session file, which is removed with what is returned."""
-    from .dask import add_partitions
-
-    file = temporary_file()
-    try:
-        meta = {"compilediag_version": __version__, "title": title, "detail": "full", **identify_process()}
-        store = Store.create(file, meta)
-        try:
-            add_partitions(store, folder)
-        finally:
-            store.close()
-        data = SessionData(file)
-    except BaseException:
-        remove_temporary(file)
-        raise
-    weakref.finalize(data, remove_temporary, file)
-    return data
 
 
 # Session files that other processes may be writing

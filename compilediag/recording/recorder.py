@@ -218,7 +218,14 @@ class Recorder:
             return
         self._waiting.append((feed, make, args))
         if self._asleep:
-            self._wake_in_child()
+            with self._lock:
+                if not self._asleep:
+                    return
+                self._shield(None, self._writer.join)
+                self._begin_thread()
+                if "multiprocessing.util" in sys.modules:
+                    # multiprocessing ends its children with os._exit, which runs no atexit functions.
+                    sys.modules["multiprocessing.util"].Finalize(self, self.flush, args=(True,), exitpriority=10)
 
     def find_step(self, time_ns: int) -> int | None:
         """The program's step that ran at this time."""
@@ -241,27 +248,24 @@ class Recorder:
         `statuses`: also what the sources have counted since their last status, which is written once a second.
         """
         if not (self.is_ended or self._asleep or self._thread is threading.current_thread()):
-            self._await_batch(statuses)
+            if not self._is_thread_alive():
+                self._begin_thread()  # It could not start before, or something has killed it.
+            request = (threading.Event(), statuses)
+            while self._is_thread_alive() and not request[0].is_set():
+                # Asked again because an error can lose it.
+                if request not in self._requests:
+                    self._requests.append(request)
+                self._wake.set()
+                request[0].wait(INTERVAL_S)
+            if not request[0].is_set():
+                with self._lock:
+                    self._write_batch(final=statuses)
         return None if self.lost is None else self.unwritten
 
     @property
     def unwritten(self) -> Unwritten:
         """What the file lacks."""
         return Unwritten(self.states.unwritten, self._writer.waiting)
-
-    def _await_batch(self, statuses: bool) -> None:
-        if not self._is_thread_alive():
-            self._begin_thread()  # It could not start before, or something has killed it.
-        request = (threading.Event(), statuses)
-        while self._is_thread_alive() and not request[0].is_set():
-            # Asked again because an error can lose it.
-            if request not in self._requests:
-                self._requests.append(request)
-            self._wake.set()
-            request[0].wait(INTERVAL_S)
-        if not request[0].is_set():
-            with self._lock:
-                self._write_batch(final=statuses)
 
     def _is_thread_alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -545,16 +549,6 @@ class Recorder:
         for counter in self.counters:
             counter.reset_after_fork()
         self._asleep = True
-
-    def _wake_in_child(self) -> None:
-        with self._lock:
-            if not self._asleep:
-                return
-            self._shield(None, self._writer.join)
-            self._begin_thread()
-            if "multiprocessing.util" in sys.modules:
-                # multiprocessing ends its children with os._exit, which runs no atexit functions.
-                sys.modules["multiprocessing.util"].Finalize(self, self.flush, args=(True,), exitpriority=10)
 
 
 class WriterStatus:

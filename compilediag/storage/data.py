@@ -458,7 +458,15 @@ def _make_array(column: ColumnSpec, values: Sequence[Any]) -> Any:
     if dtype == "string":
         # Kept as Python's strings whether or not pyarrow is installed: Arrow has no lone surrogates.
         return pd.array(np.array(values, dtype=object), dtype=pd.StringDtype("python"))
-    return _make_masked_array(dtype, values)
+    # Made from a mask: pandas' own way through a list is five times slower.
+    kind, array = ("int64", pd.arrays.IntegerArray) if dtype == "Int64" else ("bool", pd.arrays.BooleanArray)
+    cells = np.array(values, dtype=object)
+    missing = np.array([value is None for value in values], dtype=bool)
+    cells[missing] = 0
+    numbers = cells.astype(kind)
+    return array(
+        numbers if dtype == "boolean" else _require(numbers, (numbers >= -MAX_INT) & (numbers <= MAX_INT)), missing
+    )
 
 
 def _parse_list(text: object, fits: Check) -> Any:
@@ -474,21 +482,6 @@ def _require(values: Any, are_good: Any) -> Any:
     if are_good.all():
         return values
     raise ValueError("a number is out of the range of its column")
-
-
-def _make_masked_array(dtype: str, values: Sequence[Any]) -> Any:
-    """Integers or booleans with NA, made from a mask: pandas' own way through a list is five times slower."""
-    import numpy as np
-    import pandas as pd
-
-    kind, array = ("int64", pd.arrays.IntegerArray) if dtype == "Int64" else ("bool", pd.arrays.BooleanArray)
-    cells = np.array(values, dtype=object)
-    missing = np.array([value is None for value in values], dtype=bool)
-    cells[missing] = 0
-    numbers = cells.astype(kind)
-    return array(
-        numbers if dtype == "boolean" else _require(numbers, (numbers >= -MAX_INT) & (numbers <= MAX_INT)), missing
-    )
 
 
 # Reading from SQLite

@@ -155,15 +155,6 @@ def find_file_key(file: Path) -> FileKey | None:
 HELD: dict[Path, list[int]] = globals().get("HELD", {})
 
 
-def hold_temporary(file: Path, descriptors: list[int]) -> None:
-    """Keep a temporary session that another process has made from being removed until `descriptors` are closed: one
-    is added.
-    """
-    is_temporary = file.name == SESSION and TEMPORARY.fullmatch(file.parent.name) is not None
-    if fcntl is not None and is_temporary and file.parent not in HELD:
-        share_lock(file.parent / IN_USE, descriptors)
-
-
 def share_lock(marker: Path, descriptors: list[int]) -> None:
     # Without a lock it is another user's, or on a disk without locks, where nobody removes it.
     with ignore(OSError):
@@ -412,7 +403,10 @@ class Store:
         self.key_tokens: set[str] | None = None
         self._holds: list[int] = []
         if uri != MEMORY:
-            hold_temporary(path, self._holds)
+            # A session that another process has made is not removed until `_holds` are closed.
+            is_temporary = path.name == SESSION and TEMPORARY.fullmatch(path.parent.name) is not None
+            if fcntl is not None and is_temporary and path.parent not in HELD:
+                share_lock(path.parent / IN_USE, self._holds)
         self._connection = connect(uri, path, is_guarded, statements)
         self._is_released = False
         self.file_key = self._find_file_key()
@@ -582,7 +576,13 @@ class Store:
             if size > MAX_FACTS_SIZE:
                 break  # Pages of a damaged file can refer to one long text many times.
             rows.append((key, value))
-        return read_facts(rows)
+        # A known fact of another type is missing.
+        facts = {key: (value, parse_json(value)) for key, value in rows if isinstance(key, str)}
+        return {
+            key: value
+            for key, (text, value) in facts.items()
+            if text == "null" or (value is not None and (key not in _FACTS or _FACTS[key](value)))
+        }
 
     def is_recorded_elsewhere(self) -> bool:
         """True while another living process of this machine records to the file."""
@@ -845,16 +845,6 @@ _ITEMS: dict[str, tuple[type, ...]] = {
 
 
 # What is not a table
-
-
-def read_facts(rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-    """The facts about a session from (key, JSON) rows. A known fact of another type is missing."""
-    facts = {key: (value, parse_json(value)) for key, value in rows if isinstance(key, str)}
-    return {
-        key: value
-        for key, (text, value) in facts.items()
-        if text == "null" or (value is not None and (key not in _FACTS or _FACTS[key](value)))
-    }
 
 
 def is_process_id(value: object) -> bool:

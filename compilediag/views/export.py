@@ -41,14 +41,7 @@ from ..events import (
     SymbolicShape,
     columns,
 )
-from ..formatting import (
-    format_amount,
-    format_change,
-    format_count,
-    format_function_name,
-    format_place,
-    format_seconds,
-)
+from ..formatting import format_amount, format_change, format_count, format_function_name, format_place, format_seconds
 from ..storage.data import SessionData, table_columns
 from ..system.files import (
     CSV,
@@ -266,9 +259,21 @@ def make_markdown(data: SessionData, redact: bool = True) -> str:
         reasons = Items([[f"Not collected: {name}: {why}"] for name, why in gaps.items()])
         # A reason can name files.
         missing = f"Not collected: {', '.join(gaps)}" if redact else reasons
+        meta = data.meta
+        watched = None
+        if meta.get("created_ns") and meta.get("stopped_ns"):
+            watched = f"watched for {format_seconds((meta['stopped_ns'] - meta['created_ns']) / 1e9)}"
+        recorded = ", ".join(filter(None, (meta.get("compilediag_version"), f"detail {meta.get('detail')}", watched)))
+        facts = {
+            "torch": meta.get("torch_version"),
+            "Python": meta.get("python_version"),
+            "device": meta.get("device"),
+            "platform": meta.get("platform"),
+            "compilediag": recorded,
+        }
         document = Section(
             Para(_describe_totals(data), strong=True),
-            _describe_environment(data.meta),
+            Table(("environment", ""), [(name, Para(Code(str(fact)))) for name, fact in facts.items() if fact]),
             Section(describe_plan(shown), title="Plan"),
             *_describe_recompiles(rows),
             *repro,
@@ -295,21 +300,6 @@ def _describe_totals(data: Rows) -> str:
     )
     known = ", ".join(text for table, text in counts if table not in missing)
     return f"torch.compile: {known or 'nothing was collected'}"
-
-
-def _describe_environment(meta: dict[str, Any]) -> Table:
-    watched = None
-    if meta.get("created_ns") and meta.get("stopped_ns"):
-        watched = f"watched for {format_seconds((meta['stopped_ns'] - meta['created_ns']) / 1e9)}"
-    recorded = ", ".join(filter(None, (meta.get("compilediag_version"), f"detail {meta.get('detail')}", watched)))
-    facts = {
-        "torch": meta.get("torch_version"),
-        "Python": meta.get("python_version"),
-        "device": meta.get("device"),
-        "platform": meta.get("platform"),
-        "compilediag": recorded,
-    }
-    return Table(("environment", ""), [(name, Para(Code(str(fact)))) for name, fact in facts.items() if fact])
 
 
 def _describe_recompiles(data: Rows) -> list[Block]:

@@ -120,6 +120,20 @@ class Sketch:
     has_lanes: bool = True
 
 
+#: Name -> function that sketches the figure of a session's rows.
+FIGURES: dict[str, Callable[[Rows], Sketch]] = {}
+
+
+def register(name: str) -> Callable[[Callable[[Rows], Sketch]], Callable[[Rows], Sketch]]:
+    """The function sketches the figure of this name."""
+
+    def add(draw: Callable[[Rows], Sketch]) -> Callable[[Rows], Sketch]:
+        FIGURES[name] = draw
+        return draw
+
+    return add
+
+
 def make_count_axis(title: str, marks: Iterable[tuple[str, float]]) -> dict[str, Any]:
     """The settings of an axis of counts that has ticks at whole numbers only; `marks`: lane and length of its bars."""
     ends: dict[str, float] = defaultdict(float)
@@ -175,6 +189,7 @@ CALL_RANGE = (1_000, 1_000_000)
 PAYS, NEVER_PAYS = "pays off", "never pays off: the extern kernel won"
 
 
+@register("autotune")
 def draw_choices(data: Rows) -> Sketch:
     """Every choice of each run by its time, as a multiple of the winner's; one lane per run."""
     found = {run: rows for rows in group_by_run(data) if (run := summarize_run(rows)).winner_ms}
@@ -205,6 +220,7 @@ def draw_choices(data: Rows) -> Sketch:
     )
 
 
+@register("autotune_margins")
 def draw_margins(data: Rows) -> Sketch:
     """How much longer than the winner the runner-up and the extern kernel take, in percent; two bars per run.
 
@@ -244,6 +260,7 @@ def draw_margins(data: Rows) -> Sketch:
     )
 
 
+@register("autotune_payoff")
 def draw_payoff(data: Rows) -> Sketch:
     """Seconds of tuning compared with what each call saves since; one point per run."""
     runs = [run for run in find_tuning_runs(data) if run.spent_s and run.saved_ms is not None]
@@ -325,6 +342,7 @@ INVARIANTS = {
 SHOWN_GRAPHS = 25
 
 
+@register("cudagraphs")
 def draw_actions(data: Rows) -> Sketch:
     """The actions on each function: one bar per function, one part per action."""
     rows = [row for row in data.rows(CudaGraphAction) if row.action in ACTIONS]
@@ -341,6 +359,7 @@ def draw_actions(data: Rows) -> Sketch:
     )
 
 
+@register("cudagraphs_coverage")
 def draw_coverage(data: Rows) -> Sketch:
     """The share of each function's calls that a replay answered.
 
@@ -368,6 +387,7 @@ def draw_coverage(data: Rows) -> Sketch:
     )
 
 
+@register("cudagraphs_skips")
 def draw_skips(data: Rows) -> Sketch:
     """Why functions run without CUDA graphs, one bar per reason."""
     lanes: dict[str, list[str]] = defaultdict(list)
@@ -385,6 +405,7 @@ def draw_skips(data: Rows) -> Sketch:
     )
 
 
+@register("cudagraphs_captures")
 def draw_captures(data: Rows) -> Sketch:
     """Captures over time, one lane per size or broken invariant; x is in seconds since the first capture."""
     captures = [row for row in data.rows(CudaGraphAction) if row.action in ("record", "rerecord")]
@@ -450,6 +471,7 @@ PHASE_COLORS = {
 SHOWN = 25
 
 
+@register("timeline")
 def draw_timeline(data: Rows) -> Sketch:
     """One lane per function, one bar per compile; x is in seconds since the first compile."""
     compiles = [row for row in data.rows(Compile) if row.duration_s is not None]
@@ -471,6 +493,7 @@ def draw_timeline(data: Rows) -> Sketch:
     )
 
 
+@register("causes")
 def draw_causes(data: Rows) -> Sketch:
     """Seconds lost to recompiles, one bar per root cause, the most expensive on top: your line, and what varies."""
     causes = sorted(find_causes(data), key=lambda cause: cause.seconds)[-SHOWN:]
@@ -487,6 +510,7 @@ def draw_causes(data: Rows) -> Sketch:
     )
 
 
+@register("caches")
 def draw_caches(data: Rows) -> Sketch:
     """Lookups and stores by cache and outcome; a remote tier is a bar of its own."""
     lookups = data.rows(CacheLookup)
@@ -511,6 +535,7 @@ def _name_cache(row: CacheLookup) -> str:
     return f"{name} (remote)" if row.tier == "remote" else name
 
 
+@register("phases")
 def draw_phases(data: Rows) -> Sketch:
     """Seconds of each phase without the phases inside it, the longest on top. Pointing at a bar shows torch's names."""
     seconds: dict[str, float] = defaultdict(float)
@@ -558,6 +583,7 @@ LEAST_SHARE = 0.001
 ROW_HEIGHT = 24
 
 
+@register("tracing")
 def draw_tracing(data: Rows) -> Sketch:
     """A flame graph of what Dynamo traced, in all compiles: a bar's width is a function's seconds, below it is what it
     inlines. Functions with less than a thousandth of all seconds are left out.
@@ -600,23 +626,7 @@ def draw_tracing(data: Rows) -> Sketch:
     )
 
 
-# The figures by name
-
-#: Name -> function that sketches the figure of a session's rows.
-FIGURES: dict[str, Callable[[Rows], Sketch]] = {
-    "timeline": draw_timeline,
-    "causes": draw_causes,
-    "caches": draw_caches,
-    "phases": draw_phases,
-    "tracing": draw_tracing,
-    "autotune": draw_choices,
-    "autotune_margins": draw_margins,
-    "autotune_payoff": draw_payoff,
-    "cudagraphs": draw_actions,
-    "cudagraphs_captures": draw_captures,
-    "cudagraphs_coverage": draw_coverage,
-    "cudagraphs_skips": draw_skips,
-}
+# The figure of a sketch
 
 
 def make_figure(data: Rows, name: str) -> Figure:

@@ -149,7 +149,19 @@ def pack_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
     """The same patch with `tables` and `strings` instead of `rows`, and with smaller `texts`."""
     rest = {name: part for name, part in patch.items() if name != "rows"}
     tables, strings = pack_tables(patch.get("rows", {}), patch.get("columns", {}))
-    return {**rest, "tables": tables, "strings": strings, "texts": pack_texts(patch.get("texts", {}))}
+    texts = patch.get("texts", {})
+    small: dict[str, Any] = dict(texts)
+    for block in _list_blocks(texts):
+        joined = "".join(text for _, text in block)
+        stored = base64.b64encode(zlib.compress(joined.encode(), 9)).decode()
+        if len(stored) < sum(len(texts[event_id]["z"]) for event_id, _ in block):
+            begin, first = 0, block[0][0]
+            for event_id, text in block:
+                end = begin + len(text.encode("utf-16-le")) // 2
+                place = {"z": stored} if event_id == first else {"in": int(first)}
+                small[event_id] = {**place, "cut": texts[event_id]["cut"], "slice": [begin, end]}
+                begin = end
+    return {**rest, "tables": tables, "strings": strings, "texts": small}
 
 
 def pack_tables(
@@ -185,25 +197,6 @@ def _is_text(column: Sequence[Cell]) -> bool:
 def _subtract(numbers: Sequence[int]) -> list[int]:
     """The first number, and by how much each other one is larger than the one before it."""
     return [after - before for before, after in zip([0, *numbers], numbers, strict=False)]
-
-
-def pack_texts(texts: Mapping[str, StoredText]) -> dict[str, Any]:
-    """The texts in blocks: the first text of a block holds the block (`z`), the others name the first (`in`).
-
-    `slice` is the begin and the end of each in the inflated block, in UTF-16 units.
-    """
-    small: dict[str, Any] = dict(texts)
-    for block in _list_blocks(texts):
-        joined = "".join(text for _, text in block)
-        stored = base64.b64encode(zlib.compress(joined.encode(), 9)).decode()
-        if len(stored) < sum(len(texts[event_id]["z"]) for event_id, _ in block):
-            begin, first = 0, block[0][0]
-            for event_id, text in block:
-                end = begin + len(text.encode("utf-16-le")) // 2
-                place = {"z": stored} if event_id == first else {"in": int(first)}
-                small[event_id] = {**place, "cut": texts[event_id]["cut"], "slice": [begin, end]}
-                begin = end
-    return small
 
 
 def _list_blocks(texts: Mapping[str, StoredText]) -> Iterator[list[tuple[str, str]]]:

@@ -216,7 +216,15 @@ def _format_lane(compiles: Sequence[Compile], begin_ns: int, span_s: float) -> s
         bars[_get_kind(row)].append((begin, max(begin + 2, int((start_s + (row.duration_s or 0)) * scale))))
     drawn = "".join(_draw(kind, _merge(bars[kind])) for kind in COLORS if kind in bars)
     shapes = f"<path d='M0 {HEIGHT - 1}h{WIDTH}v1H0z' fill='#888'/>{drawn}"
-    image = _format_image(shapes, WIDTH, _describe_lane(compiles, begin_ns))
+    # For those who do not see the picture: when each compile began and how long it took.
+    words = {"first": "compile", "recompile": "recompile", "failed": "failed compile"}
+    listed = [
+        f"{words[_get_kind(row)]} after {format_seconds((row.time_ns - begin_ns) / 1e9)}: "
+        f"{format_seconds(row.duration_s)}"
+        for row in compiles[:DESCRIBED]
+    ]
+    rest = len(compiles) - len(listed)
+    image = _format_image(shapes, WIDTH, "; ".join(listed) + (f"; and {rest} more" if rest else ""))
     first, seconds = compiles[0], sum_seconds(row.duration_s for row in compiles)
     name = format_line(format_function(first.function, first.file, first.line), MAX_FUNCTION)
     amount = f"{format_seconds(seconds)} in {format_amount(len(compiles), 'compile')}"
@@ -244,18 +252,6 @@ def _format_image(shapes: str, width: int, text: str) -> str:
     svg = _SVG.format(width=width, height=HEIGHT, shapes=shapes)
     source = svg.replace("%", "%25").replace("#", "%23").replace("<", "%3C").replace(">", "%3E")
     return f'<img src="data:image/svg+xml,{source}" width="{width}" height="{HEIGHT}" alt="{escape(text)}">'
-
-
-def _describe_lane(compiles: Sequence[Compile], begin_ns: int) -> str:
-    """When each compile began and how long it took, for those who do not see the picture."""
-    words = {"first": "compile", "recompile": "recompile", "failed": "failed compile"}
-    listed = [
-        f"{words[_get_kind(row)]} after {format_seconds((row.time_ns - begin_ns) / 1e9)}: "
-        f"{format_seconds(row.duration_s)}"
-        for row in compiles[:DESCRIBED]
-    ]
-    rest = len(compiles) - len(listed)
-    return "; ".join(listed) + (f"; and {rest} more" if rest else "")
 
 
 try:

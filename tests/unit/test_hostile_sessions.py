@@ -188,7 +188,7 @@ def test_many_artifacts_with_one_text_that_unpacks_to_very_much(base, tmp_path, 
 
 def test_pages_that_refer_to_each_other_end(base, tmp_path, monkeypatch):
     """An inner page that has the same page as each of its children, several levels deep, has more rows than atoms."""
-    monkeypatch.setattr("compilediag.storage.accepted.PATIENCE_S", 0.5)
+    monkeypatch.setattr("compilediag.storage.store.PATIENCE_S", 0.5)
     path = spoil(base, tmp_path / "a.cdiag")
     make_endless(path, "events")
     session = load(path)

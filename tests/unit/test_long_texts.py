@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
-from compilediag.decode.bounded_text import bound_lines, bound_text
+from compilediag.formatting import bound_lines, bound_text
 from compilediag.decode.call_stacks import find_code, find_user_line
 from compilediag.decode.guards.path import Path, format_expression
 from compilediag.decode.records.autotune_choices import extract_reason, parse_inputs, parse_parameters

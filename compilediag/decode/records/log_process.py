@@ -305,6 +305,20 @@ def _make_item(item: object, attempt: CompileAttempt, time_ns: int) -> Item:
     return attempt.make_artifact(name, time_ns), text.encode("utf-8", "replace")
 
 
+_Decoder = Callable[["LogProcess", Record, CompileAttempt, int], Iterator[Item]]
+_DECODERS: dict[str, _Decoder] = {}
+
+
+def register(*kinds: str) -> Callable[[_Decoder], _Decoder]:
+    """The method decodes the records of these kinds."""
+
+    def add(decoder: _Decoder) -> _Decoder:
+        _DECODERS.update(dict.fromkeys(kinds, decoder))
+        return decoder
+
+    return add
+
+
 class LogProcess:
     """Decodes the records of one process in order; `finish` is for the end of the log.
 
@@ -376,6 +390,7 @@ class LogProcess:
 
     # Compiles and recompiles
 
+    @register("dynamo_start")
     def _decode_start(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         stack = record.metadata["dynamo_start"].get("stack") or [{}]
         key, fresh = self._shapes.stacks.add(parse_logged_frames(stack, self._files), time_ns)
@@ -384,6 +399,7 @@ class LogProcess:
         self._attempts.start(attempt, {"function": function, "file": file, "line": frame.get("line")}, key)
         yield from fresh
 
+    @register(*metrics.KINDS)
     def _decode_metrics(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         kind = record.kind
         logged = record.metadata[kind]
@@ -408,14 +424,17 @@ class LogProcess:
             yield self._texts.make_text(name, attempt, time_ns, text)
         yield from self._texts.flush_compile(attempt, time_ns)
 
+    @register("dynamo_cpp_guards_str", "dynamo_guards")
     def _decode_guards(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         self._recompiles.add_guards(record.text, attempt)
         yield from ()
 
+    @register("create_symbol")
     def _decode_symbol(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         self._recompiles.add_symbol(record.metadata["create_symbol"], attempt)
         yield from self._decode_shape(record, attempt, time_ns)
 
+    @register(*SHAPE_KINDS)
     def _decode_shape(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         kind, compile_id, key = record.kind, attempt.compile_id, attempt.compile_key
         yield from self._shapes.decode(
@@ -452,6 +471,7 @@ class LogProcess:
             self._attempts.get(compile_id).note_restarts(number)
         return items
 
+    @register("artifact")
     def _decode_artifact(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         name = find_name(record.metadata) or ""
         if name == REASONS:
@@ -474,25 +494,13 @@ class LogProcess:
         else:
             yield from self._lookups.decode_artifact(name, record, attempt, time_ns)
 
+    @register("graph_dump")
     def _decode_vllm(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         name = find_name(record.metadata) or ""
         if name.startswith(OF_VLLM):
             yield from self._vllm.decode(name, record.text, attempt.compile_id, attempt.compile_key, time_ns)
 
+    @register("link")
     def _decode_link(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         link = record.metadata["link"]
         yield self._texts.make_text(f"link: {link['name']}", attempt, time_ns, str(link["url"]))
-
-
-_Decoder = Callable[[LogProcess, Record, CompileAttempt, int], Iterator[Item]]
-_DECODERS: dict[str, _Decoder] = {
-    "dynamo_start": LogProcess._decode_start,
-    "artifact": LogProcess._decode_artifact,
-    "dynamo_cpp_guards_str": LogProcess._decode_guards,
-    "dynamo_guards": LogProcess._decode_guards,
-    **dict.fromkeys(SHAPE_KINDS, LogProcess._decode_shape),
-    "create_symbol": LogProcess._decode_symbol,
-    "link": LogProcess._decode_link,
-    "graph_dump": LogProcess._decode_vllm,
-    **dict.fromkeys(metrics.KINDS, LogProcess._decode_metrics),
-}

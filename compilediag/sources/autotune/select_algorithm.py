@@ -30,7 +30,7 @@ from ...system.interrupts import pass_on
 from ...system.own_errors import describe_error
 from ..compile_context import EventSink, Made, OwnerColumns, PerThread
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.source import CacheSource, hook
+from ..hooks.source import CacheSource, hook, hook_before
 from ..hooks.torch_names import call_arguments, require_modules
 from . import torch_api
 
@@ -213,10 +213,11 @@ class SelectAlgorithm(CacheSource):
 
     # The call of the selector, and the tuning in it.
 
+    @hook_before(torch_api.SELECTED)
     def _before_select(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.calls.append([])
 
-    @hook(torch_api.SELECTED, before=_before_select, late=True)
+    @hook(torch_api.SELECTED, late=True)
     def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         runs = self._thread.calls.pop() if self._thread.calls else []
         for run in runs:
@@ -231,6 +232,7 @@ class SelectAlgorithm(CacheSource):
             common = self._start_run(name, layout, None, []).make_common()
             self.emit(make_choices, common, [TimedChoice(None, is_winner=False, fail_reason=_error_text(error))])
 
+    @hook_before(torch_api.TUNED)
     def _before_tuning(self, args: Args, kwargs: Kwargs) -> None:
         name, layout, key, choices = call_arguments(args, kwargs, name=1, layout=3, inputs_key=5, choices=6)
         run = self._start_run(name, layout, key, choices)
@@ -238,7 +240,7 @@ class SelectAlgorithm(CacheSource):
         self._emit_open(lambda thread, left: thread == get_ident() and left.owner != run.owner)
         self._thread.runs.append(run)
 
-    @hook(torch_api.TUNED, before=_before_tuning, late=True)
+    @hook(torch_api.TUNED, late=True)
     def _on_tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         if not self._thread.runs:
             return
@@ -303,6 +305,7 @@ class SelectAlgorithm(CacheSource):
 
     # Rounds of timing, in this process and in others.
 
+    @hook_before(torch_api.BENCHMARKED)
     def _before_benchmark(self, args: Args, kwargs: Kwargs) -> None:
         choices, layout = call_arguments(args, kwargs, choices=1, layout=3)
         if not self._thread.runs:
@@ -313,7 +316,7 @@ class SelectAlgorithm(CacheSource):
         run = self._thread.runs[-1]
         run.rounds.append(TimingRound(run.stage, list(choices)))
 
-    @hook(torch_api.BENCHMARKED, before=_before_benchmark, late=True)
+    @hook(torch_api.BENCHMARKED, late=True)
     def _on_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         run = self._thread.runs[-1]
         run.rounds[-1].end(result, None if error is None else _error_text(error))
@@ -326,6 +329,7 @@ class SelectAlgorithm(CacheSource):
         if error is not None and self._thread.runs:
             self._thread.runs[-1].failed[id(args[1])] = _error_text(error)
 
+    @hook_before(torch_api.PROCESS_ASKED)
     def _before_process(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.asked = args[1]
 
@@ -335,7 +339,7 @@ class SelectAlgorithm(CacheSource):
             reason = None if error is None else _error_text(error)
             self._measured[id(self._thread.asked)] = ProcessTiming(args[0].process, args[0].device, reason)
 
-    @hook(torch_api.PROCESS_ASKED, before=_before_process, late=True)
+    @hook(torch_api.PROCESS_ASKED, late=True)
     def _process_asked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         self._thread.asked = None
         if error is not None:

@@ -24,7 +24,7 @@ from ...system.own_errors import describe_error
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
 from ..compile_context import EventSink, OwnerColumns, PerThread
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.source import CacheSource, Source, hook
+from ..hooks.source import CacheSource, Source, hook, hook_before
 from ..hooks.torch_names import call_argument, call_arguments, require_modules, require_triton
 from . import torch_api
 
@@ -98,6 +98,7 @@ class TritonHeuristics(CacheSource):
 
     # Compiling the configurations.
 
+    @hook_before(torch_api.KERNEL_PRECOMPILED)
     def _before_precompile(self, args: Args, kwargs: Kwargs) -> None:
         kernel, info = args[0], args[0].autotune_cache_info or {}
         self._thread.kernels.append(kernel)
@@ -115,7 +116,7 @@ class TritonHeuristics(CacheSource):
             failed = [TimedChoice(None, "triton", fail_reason=IN_A_WORKER, stage="precompile", is_winner=False)] * lost
             self._emit(kernel, (), failed)
 
-    @hook(torch_api.KERNEL_PRECOMPILED, before=_before_precompile, late=True)
+    @hook(torch_api.KERNEL_PRECOMPILED, late=True)
     def _on_precompiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         kernel = args[0]
         if self._thread.kernels:
@@ -153,18 +154,19 @@ class TritonHeuristics(CacheSource):
 
     # Timing them.
 
+    @hook_before(torch_api.ALL_BENCHMARKED, torch_api.DESCENT_ENDED, torch_api.COMBO_TUNED)
     def _before_stage(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.stages.append(TuningStage())
 
-    @hook(torch_api.ALL_BENCHMARKED, before=_before_stage, late=True)
+    @hook(torch_api.ALL_BENCHMARKED, late=True)
     def _all_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         self._stage_ended("benchmark", args, kwargs, result)
 
-    @hook(torch_api.DESCENT_ENDED, before=_before_stage, late=True)
+    @hook(torch_api.DESCENT_ENDED, late=True)
     def _descent_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         self._stage_ended("coordinate_descent", args, kwargs, result)
 
-    @hook(torch_api.COMBO_TUNED, before=_before_stage, late=True)
+    @hook(torch_api.COMBO_TUNED, late=True)
     def _combo_tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         self._stage_ended("combo", args, kwargs, result)
 
@@ -294,6 +296,7 @@ class TritonAutotune(CacheSource):
             device = next((str(a.device) for a in values if hasattr(a, "stride") and hasattr(a, "device")), None)
             self._thread.launch = TunedLaunch(tuner, len(result), describe_inputs(values), device)
 
+    @hook_before(torch_api.CONFIG_BENCHED)
     def _before_timing(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.error = None
 
@@ -301,7 +304,7 @@ class TritonAutotune(CacheSource):
     def _error_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._thread.error = describe_error(args[0])
 
-    @hook(torch_api.CONFIG_BENCHED, before=_before_timing, late=True)
+    @hook(torch_api.CONFIG_BENCHED, late=True)
     def _on_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         launch = self._thread.launch
         if launch is None or launch.tuner is not args[0]:

@@ -25,7 +25,7 @@ from ...system.own_errors import describe_error, error_columns
 from ..compile_context import AttemptColumns, EventSink, Made, OwnerColumns, PerThread
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.source import MAX_REASON, CacheSource, hook
+from ..hooks.source import MAX_REASON, CacheSource, hook, hook_before
 from ..hooks.torch_names import call_argument, call_arguments
 from . import torch_api
 
@@ -196,22 +196,24 @@ class CodeCaches(CacheSource):
 
     # Python modules
 
+    @hook_before(torch_api.MODULE_LOADED)
     def _before_module(self, args: Args, kwargs: Kwargs) -> Begun:
         path, attrs = call_arguments(args, kwargs, path=2, attrs=4)
         # With attributes, the module is made anew.
         return clock.now_ns(), attrs is None and path in args[0].modules_no_attr
 
-    @hook(torch_api.MODULE_LOADED, before=_before_module)
+    @hook(torch_api.MODULE_LOADED)
     def _module_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         if began is not None:
             self._emit_look_up("py_code", began, call_argument(args, kwargs, 1, "key"), error)
 
     # C++ libraries
 
+    @hook_before(torch_api.LIBRARY_LOADED, torch_api.CUDA_COMPILED)
     def _before_cached_call(self, args: Args, kwargs: Kwargs) -> Begun:
         return clock.now_ns(), len(args[0].cache)
 
-    @hook(torch_api.LIBRARY_LOADED, before=_before_cached_call)
+    @hook(torch_api.LIBRARY_LOADED)
     def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
         thread = self._thread
@@ -228,11 +230,12 @@ class CodeCaches(CacheSource):
         else:
             self._emit_look_up("cpp_code", (start, True), key, None)
 
+    @hook_before(torch_api.CPP_BUILT)
     def _before_build(self, args: Args, kwargs: Kwargs) -> Begun:
         targets = torch_api.target_files(call_argument(args, kwargs, 1, "cpp_builders"))
         return clock.now_ns(), all(os.path.exists(target) for target in targets)
 
-    @hook(torch_api.CPP_BUILT, before=_before_build)
+    @hook(torch_api.CPP_BUILT)
     def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         if began is None:
             return
@@ -265,7 +268,7 @@ class CodeCaches(CacheSource):
 
     # CUDA objects
 
-    @hook(torch_api.CUDA_COMPILED, before=_before_cached_call)
+    @hook(torch_api.CUDA_COMPILED)
     def _cuda_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began: Begun | None) -> None:
         """An object that existed before this call began was found on disk."""
         if began is None:
@@ -279,6 +282,7 @@ class CodeCaches(CacheSource):
 
     # Triton kernels
 
+    @hook_before(torch_api.TRITON_ORDERED)
     def _before_triton(self, args: Args, kwargs: Kwargs) -> int:
         thread = self._thread
         thread.is_found = thread.is_compiled = False
@@ -288,7 +292,7 @@ class CodeCaches(CacheSource):
     def _kernel_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._thread.is_found = result is not None
 
-    @hook(torch_api.TRITON_ORDERED, before=_before_triton)
+    @hook(torch_api.TRITON_ORDERED)
     def _triton_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began_ns: int | None) -> None:
         """A kernel is looked up twice: when its code is generated, to compile it early, and by the module."""
         thread, name = self._thread, call_argument(args, kwargs, 1, "kernel_name")
@@ -323,11 +327,12 @@ class CodeCaches(CacheSource):
 
     # What a generated module waits for
 
+    @hook_before(torch_api.KERNELS_AWAITED)
     def _before_wait(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
         scope = call_argument(args, kwargs, 1, "scope")
         return {n: v for n, v in scope.items() if id(v) in self._ordered or torch_api.is_future(v)}
 
-    @hook(torch_api.KERNELS_AWAITED, before=_before_wait)
+    @hook(torch_api.KERNELS_AWAITED)
     def _on_awaited(
         self, args: Args, kwargs: Kwargs, result: Any, error: Raised, awaited: dict[str, Any] | None
     ) -> None:

@@ -41,7 +41,7 @@ from ...system.own_errors import describe_error
 from ..compile_context import EventSink, Made, PerThread
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.source import CacheSource, Callback, Hook, Source, hook
+from ..hooks.source import CacheSource, Callback, Hook, Source, hook, hook_before
 from ..hooks.torch_names import HookPoint, TorchName, call_argument, call_arguments, require_triton
 from . import torch_api
 from .key_history import shared_history
@@ -306,10 +306,11 @@ class FxGraphCache(GuardedCache):
 
     # The generated module of an entry
 
+    @hook_before(torch_api.MODULE_RESTORED)
     def _before_module(self, args: Args, kwargs: Kwargs) -> None:
         self._restoring = args[0]
 
-    @hook(torch_api.MODULE_RESTORED, before=_before_module)
+    @hook(torch_api.MODULE_RESTORED)
     def _module_restored(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         self._restoring = None
 
@@ -548,6 +549,7 @@ class RemoteCache(Source):
     name = "remote_cache"
     _transfer = PerThread[Transfer | None](lambda: None)
 
+    @hook_before(torch_api.REMOTE_GET, torch_api.REMOTE_PUT)
     def _before_request(self, args: Args, kwargs: Kwargs) -> None:
         if torch_api.is_remote(args[0]):
             self._transfer = Transfer(self._make_fetch(args[0], call_argument(args, kwargs, 1, "key")))
@@ -559,18 +561,19 @@ class RemoteCache(Source):
 
     # Bytes
 
+    @hook_before(torch_api.BACKEND_GET, torch_api.BACKEND_PUT)
     def _before_transfer(self, args: Args, kwargs: Kwargs) -> None:
         transfer = self._transfer
         if transfer is not None and torch_api.is_redis(args[0]):
             transfer.client = torch_api.redis_client(args[0])
             transfer.fetch.is_given_up = transfer.client is None
 
-    @hook(torch_api.BACKEND_GET, before=_before_transfer)
+    @hook(torch_api.BACKEND_GET)
     def _on_received(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         if error is None:
             self._count_bytes(args[0], result)
 
-    @hook(torch_api.BACKEND_PUT, before=_before_transfer)
+    @hook(torch_api.BACKEND_PUT)
     def _on_sent(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         if error is None:
             self._count_bytes(args[0], call_argument(args, kwargs, 2, "data"))
@@ -587,7 +590,7 @@ class RemoteCache(Source):
 
     # Outcomes
 
-    @hook(torch_api.REMOTE_GET, before=_before_request)
+    @hook(torch_api.REMOTE_GET)
     def _got(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         fetch = self._end(error)
         if fetch is None:
@@ -602,7 +605,7 @@ class RemoteCache(Source):
                 look.troubles["remote"] = fetch.trouble
         self.emit(make_fetch_row, fetch)
 
-    @hook(torch_api.REMOTE_PUT, before=_before_request)
+    @hook(torch_api.REMOTE_PUT)
     def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         fetch = self._end(error)
         if fetch is None:

@@ -145,7 +145,10 @@ class StoredKeys:
             db.set_progress_handler(lambda: time.thread_time() - began > MOST_S, STEPS)
             db.execute("PRAGMA trusted_schema=OFF")
             db.execute("PRAGMA synchronous=OFF")
-            _check_schema(db)
+            # SQLite could run code of the author of another table or trigger.
+            for kind, sql in db.execute("SELECT type, sql FROM sqlite_master LIMIT 10"):
+                if sql is not None and (kind != "table" or " ".join(str(sql).split()) not in PLAIN):
+                    raise ValueError(f"it has another {kind} than ours")
             db.executescript(SCHEMA)
             return work(db)
         except Exception as error:
@@ -189,13 +192,6 @@ def _check_file(path: Path) -> None:
             raise PermissionError(f"other users can write to {path} or its folder; chmod go-w both")
     if file.st_size > MAX_FILE:
         raise ValueError(f"{path} has more than {MAX_FILE >> 20} MB")
-
-
-def _check_schema(db: sqlite3.Connection) -> None:
-    """ValueError if the file has triggers, or any other table than ours: SQLite could run code of its author."""
-    for kind, sql in db.execute("SELECT type, sql FROM sqlite_master LIMIT 10"):
-        if sql is not None and (kind != "table" or " ".join(str(sql).split()) not in PLAIN):
-            raise ValueError(f"it has another {kind} than ours")
 
 
 def _earlier(db: sqlite3.Connection, owner: str, before_ns: int) -> list[tuple[str, Components, str]]:

@@ -126,6 +126,7 @@ class CudaGraphs(Source):
 
     # A recording
 
+    @hook_before(torch_api.RECORDED)
     def _before_recording(self, args: Args, kwargs: Kwargs) -> None:
         manager, inputs, function_id = args
         parent, begun = manager.current_node, self._begin()
@@ -142,7 +143,7 @@ class CudaGraphs(Source):
         if begun and "known" in begun[-1]:
             begun[-1]["known"]["nodes"] = torch_api.count_nodes()
 
-    @hook(torch_api.RECORDED, before=_before_recording, late=True)
+    @hook(torch_api.RECORDED, late=True)
     def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun, times = self._end()
         manager, _, function_id = args
@@ -162,6 +163,7 @@ class CudaGraphs(Source):
 
     # A warm-up
 
+    @hook_before(torch_api.WARMED_UP)
     def _before_warm_up(self, args: Args, kwargs: Kwargs) -> None:
         manager, inputs, function_id = args
         begun = self._begin()
@@ -169,7 +171,7 @@ class CudaGraphs(Source):
         if not begun["again"]:
             begun["sizes"] = changing_sizes(manager, function_id, inputs)
 
-    @hook(torch_api.WARMED_UP, before=_before_warm_up, late=True)
+    @hook(torch_api.WARMED_UP, late=True)
     def _warmed_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun, times = self._end()
         manager, _, function_id = args
@@ -194,12 +196,13 @@ class CudaGraphs(Source):
     def _runs(self, manager: Any) -> Counter[Any]:
         return self._eager.setdefault(manager, Counter())
 
+    @hook_before(torch_api.START_CHECKED)
     def _before_start_check(self, args: Args, kwargs: Kwargs) -> int | None:
         """When a check begins of a function that torch has not warned of."""
         manager, function_id = args
         return None if function_id in manager.warned_functions else clock.now_ns()
 
-    @hook(torch_api.START_CHECKED, before=_before_start_check, late=True)
+    @hook(torch_api.START_CHECKED, late=True)
     def _start_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, began_ns: int | None) -> None:
         """torch warns once of a function that can be neither captured nor replayed."""
         manager, function_id = args
@@ -208,10 +211,11 @@ class CudaGraphs(Source):
 
     # Limits of torch 2.15 after which it goes on in another way
 
+    @hook_before(torch_api.ADDRESSES_COUNTED)
     def _before_count(self, args: Args, kwargs: Kwargs) -> tuple[int, set[int]]:
         return clock.now_ns(), torch_api.demoted_inputs(*args[:3])
 
-    @hook(torch_api.ADDRESSES_COUNTED, before=_before_count, late=True)
+    @hook(torch_api.ADDRESSES_COUNTED, late=True)
     def _addresses_counted(
         self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: tuple[int, set[int]] | None
     ) -> None:
@@ -309,6 +313,7 @@ class CudaGraphSkips(Source):
             known = {"time_ns": clock.now_ns(), "counted": True, **describe_function(*tree, self.context)}
             self.emit(make_action, _parse_announced, (message, input_names(*tree)), known)
 
+    @hook_before(torch_api.GRAPH_BUILT, torch_api.GRAPH_FINISHED)
     def _before_graph(self, args: Args, kwargs: Kwargs) -> None:
         """Before a graph is built or finished: the flag before and after shows whether it is captured."""
         options = torch_api.graph_options(args, kwargs)
@@ -317,7 +322,7 @@ class CudaGraphSkips(Source):
         mode = "backward" if known.get("is_backward") else "inference" if known.get("is_inference") else "forward"
         self._thread.begun.append({"skips": self._thread.skips, "wanted": wanted, "mode": mode})
 
-    @hook(torch_api.GRAPH_BUILT, before=_before_graph)
+    @hook(torch_api.GRAPH_BUILT)
     def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         """A skip that torch counts without a message, since nothing of the graph is on a GPU."""
         begun, graph = self._thread.begun.pop(), args[0]
@@ -325,7 +330,7 @@ class CudaGraphSkips(Source):
         if reason and begun["wanted"] and begun["skips"] == self._thread.skips:
             self._emit_silent(reason, begun["mode"], counted=True)
 
-    @hook(torch_api.GRAPH_FINISHED, before=_before_graph)
+    @hook(torch_api.GRAPH_FINISHED)
     def _on_finished(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun, graph = self._thread.begun.pop(), args[0]
         key, cuts = self._thread.cuts
@@ -436,13 +441,14 @@ class Replays(CountingSource):
         self._counts: list[ReplayCount] = []
         self._of: weakref.WeakKeyDictionary[Any, dict[Any, ReplayCount]] = weakref.WeakKeyDictionary()
 
+    @hook_before(torch_api.FUNCTION_RUN)
     def _before_run(self, args: Args, kwargs: Kwargs) -> None:
         call = self._call
         if call.depth == 0:
             call.is_seen = False
         call.depth += 1
 
-    @hook(torch_api.FUNCTION_RUN, before=_before_run, late=True)
+    @hook(torch_api.FUNCTION_RUN, late=True)
     def _ran(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         """One call is done; torch starts some of them twice, one inside the other."""
         call = self._call
@@ -502,6 +508,7 @@ class UserCaptures(Source):
     #: The captures that a thread is in: id of the graph -> what is known of it.
     _running = PerThread[dict[int, dict[str, Any]]](dict)
 
+    @hook_before(torch_api.CAPTURE_STARTS)
     def _before_start(self, args: Args, kwargs: Kwargs) -> None:
         capturer = torch_api.find_capturer()
         if capturer == "trees":
@@ -518,18 +525,19 @@ class UserCaptures(Source):
             },
         }
 
-    @hook(torch_api.CAPTURE_STARTS, before=_before_start)
+    @hook(torch_api.CAPTURE_STARTS)
     def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         if error is not None and (begun := self._running.pop(id(args[0]), None)):
             self.emit(_make_row, begun["known"], "failed", describe_error(error))
 
+    @hook_before(torch_api.CAPTURE_ENDS)
     def _before_end(self, args: Args, kwargs: Kwargs) -> None:
         begun = self._running.get(id(args[0]))
         if begun is not None:
             begun["known"]["nodes"] = torch_api.count_nodes()
             begun["broken"] = sys.exc_info()[1]
 
-    @hook(torch_api.CAPTURE_ENDS, before=_before_end)
+    @hook(torch_api.CAPTURE_ENDS)
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, _: None) -> None:
         begun = self._running.pop(id(args[0]), None)
         if begun is None:

@@ -16,7 +16,7 @@ from ...events import CacheLookup
 from ...system import clock
 from ..compile_context import Made, OwnerColumns, PerThread, code_columns
 from ..hooks.patches import Args, Kwargs, Raised
-from ..hooks.source import CacheSource, hook
+from ..hooks.source import CacheSource, hook, hook_before
 from ..hooks.torch_names import call_argument, find_frame
 from . import torch_api
 
@@ -112,6 +112,7 @@ class DynamoCache(CacheSource):
         text, key = None if compile_id is None else str(compile_id), self.context.keys.find(compile_id)
         return {"compile_id": text, "compile_key": key, **code_columns(entry.code)}
 
+    @hook_before(torch_api.ENTRY_INVALIDATED)
     def _before_invalidation(self, args: Args, kwargs: Kwargs) -> OwnerColumns | None:
         # At the exit of the interpreter, weakref calls the finalizers of all objects that are left.
         exits = find_frame(12, "weakref", "_exitfunc") is not None
@@ -119,7 +120,7 @@ class DynamoCache(CacheSource):
         entry = getattr(guards, "cache_entry", None)
         return None if entry is None else self._entry_columns(entry)
 
-    @hook(torch_api.ENTRY_INVALIDATED, before=_before_invalidation)
+    @hook(torch_api.ENTRY_INVALIDATED)
     def _on_invalidated(
         self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entry: OwnerColumns | None
     ) -> None:
@@ -127,10 +128,11 @@ class DynamoCache(CacheSource):
             why = f"its guards refer to {call_argument(args, kwargs, 1, 'obj_str')}, which is gone"
             self.emit_lookup(CACHE, "memory", "clear", "evicted", owner=entry, reason=why)
 
+    @hook_before(*torch_api.RESET_CODE)
     def _before_reset(self, args: Args, kwargs: Kwargs) -> list[OwnerColumns]:
         return [self._entry_columns(entry) for entry in torch_api.entries_of(call_argument(args, kwargs, 0, "code"))]
 
-    @hook(*torch_api.RESET_CODE, before=_before_reset)
+    @hook(*torch_api.RESET_CODE)
     def _reset(
         self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entries: list[OwnerColumns] | None
     ) -> None:
@@ -139,6 +141,7 @@ class DynamoCache(CacheSource):
 
     # Packages on disk
 
+    @hook_before(torch_api.PACKAGE_LOOKED_UP)
     def _before_package_look_up(self, args: Args, kwargs: Kwargs) -> None:
         self._read = (None, None)
 
@@ -146,7 +149,7 @@ class DynamoCache(CacheSource):
     def _package_read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._read = call_argument(args, kwargs, 1, "key"), error
 
-    @hook(torch_api.PACKAGE_LOOKED_UP, before=_before_package_look_up)
+    @hook(torch_api.PACKAGE_LOOKED_UP)
     def _package_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, begun: None) -> None:
         key, read_error = self._read
         del self._read

@@ -69,7 +69,9 @@ class Recompiles(Source):
         code: types.CodeType = frame.f_code
         failed = FailedCall(entries, result or (), code, frame.f_locals, self.context.keys)
         if self.detail == "lean":
-            latest = failed.find_latest()
+            # The latest entry that is alive. That is mostly the latest of all.
+            latest = max(range(len(failed.entries)), key=lambda at: torch_api.entry_number(failed.entries[at]))
+            latest = latest if failed.read_age(latest)[0] else max(range(len(failed.entries)), key=failed.read_age)
             closest = self._check_entry(failed, latest)
             form = ReasonForm.of(closest.reason or "", closest.guards)
             analyzed = range(len(entries)) if len(entries) <= MAX_ANALYZED else (latest,)
@@ -136,11 +138,6 @@ class FailedCall:
         """How late an entry was made, after all that are dead."""
         return not torch_api.is_dead(self.entries[at]), torch_api.entry_number(self.entries[at])
 
-    def find_latest(self) -> int:
-        """The position of the latest entry that is alive. That is mostly the latest of all."""
-        latest = max(range(len(self.entries)), key=lambda at: torch_api.entry_number(self.entries[at]))
-        return latest if self.read_age(latest)[0] else max(range(len(self.entries)), key=self.read_age)
-
     def find_reason(self, at: int) -> str:
         """torch's text for an entry, "" without one: it names the compile id, and is mostly at the entry's place."""
         reasons, start = self.reasons, f"{self.keys.format(self.entries[at].compile_id)}: "
@@ -203,17 +200,15 @@ class _Slot:
                 if isinstance(check, TensorCheck) and (count := count_mismatches(check, properties)):
                     yield entries, count < 0, abs(count)
         else:
-            yield from self._find_unequal(_make_key(self.kind, value))
-
-    def _find_unequal(self, actual: Hashable) -> Iterator[tuple[set[int], bool, int]]:
-        failing = self.entries - self.holders.get(actual, set())
-        on_structure = self.kind == "type" or self.source.startswith("len(")
-        none = self.holders.get(_NONE, set())
-        if self.kind == "value" and not on_structure and none and actual != _NONE:
-            yield none, True, 1
-            failing -= none
-        if failing:
-            yield failing, on_structure or (self.kind == "value" and actual == _NONE), 1
+            actual = _make_key(self.kind, value)
+            failing = self.entries - self.holders.get(actual, set())
+            on_structure = self.kind == "type" or self.source.startswith("len(")
+            none = self.holders.get(_NONE, set())
+            if self.kind == "value" and not on_structure and none and actual != _NONE:
+                yield none, True, 1
+                failing -= none
+            if failing:
+                yield failing, on_structure or (self.kind == "value" and actual == _NONE), 1
 
 
 class EntryIndex:

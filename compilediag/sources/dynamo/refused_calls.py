@@ -181,17 +181,13 @@ def find_called_function() -> CalledFunction | None:
     except (TypeError, ValueError):  # A call that will raise.
         return None
     bound.apply_defaults()
-    return CalledFunction(function.__code__, {**bound.arguments, **_read_closure(function)}, through)
-
-
-def _read_closure(function: types.FunctionType) -> dict[str, Any]:
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             found[name] = cell.cell_contents
         except ValueError:  # Not assigned yet.
             continue
-    return found
+    return CalledFunction(function.__code__, {**bound.arguments, **found}, through)
 
 
 #: What is watched while a stance is set.

@@ -77,6 +77,7 @@ class Tracing(Source):
     #: What is traced in this thread, the innermost function last.
     _running = PerThread[list[_Running]](list)
 
+    @hook_before(torch_api.FUNCTION_TRACED)
     def _before_traced(self, args: Args, kwargs: Kwargs) -> _Running | None:
         tracer, running = args[0], self._running
         caller = getattr(tracer, "parent", None)
@@ -92,7 +93,7 @@ class Tracing(Source):
         running.append(entry)
         return entry
 
-    @hook(torch_api.FUNCTION_TRACED, before=_before_traced)
+    @hook(torch_api.FUNCTION_TRACED)
     def _on_traced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised, entry: _Running | None) -> None:
         running = self._running
         if entry is None or entry not in running:

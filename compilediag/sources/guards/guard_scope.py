@@ -138,7 +138,12 @@ def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING)
         # The repr of torch's own class has the numbers alone.
         return GuardValues(parsed.expected, format_dim_ranges(repr(marks) if is_torchs else ""))
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
-        return GuardValues(parsed.expected, _describe_operands(parsed, scope))
+        texts = []
+        for path in parsed.operands:
+            operand, gap = scope.value(path)
+            text = describe(operand) if gap is None else _describe_missing(gap)
+            texts.append(text if len(parsed.operands) == 1 else f"{path.text} = {text}" if text is not None else None)
+        return GuardValues(parsed.expected, ", ".join(text for text in texts if text is not None) or None)
     if value is NOTHING:
         if not parsed.operands:
             return GuardValues(parsed.expected, None)
@@ -154,15 +159,21 @@ def _describe_missing(error: Exception) -> str | None:
     return None if isinstance(error, Unreadable) else f"missing: {type(error).__name__}"
 
 
-def _describe_operands(parsed: ParsedGuard, scope: GuardScope) -> str | None:
-    texts = []
-    for path in parsed.operands:
-        value, missing = scope.value(path)
-        text = describe(value) if missing is None else _describe_missing(missing)
-        texts.append(text if len(parsed.operands) == 1 else f"{path.text} = {text}" if text is not None else None)
-    return ", ".join(text for text in texts if text is not None) or None
+_Describer = Callable[[ParsedGuard, Any], GuardValues]
+_DESCRIBERS: dict[str, _Describer] = {}
 
 
+def register(kind: str) -> Callable[[_Describer], _Describer]:
+    """The function describes guards of this kind."""
+
+    def add(describer: _Describer) -> _Describer:
+        _DESCRIBERS[kind] = describer
+        return describer
+
+    return add
+
+
+@register("type")
 def _describe_type(parsed: ParsedGuard, value: Any) -> GuardValues:
     expected, actual = parsed.expected, type_name(type(value))
     if actual.rpartition(".")[2] != expected:
@@ -173,6 +184,7 @@ def _describe_type(parsed: ParsedGuard, value: Any) -> GuardValues:
     return _compare(expected, actual, actual == expected, "class")
 
 
+@register("identity")
 def _describe_identity(parsed: ParsedGuard, value: Any) -> GuardValues:
     old = _find_expected_object(parsed.text)
     actual = _identity(value)
@@ -211,6 +223,7 @@ def _find_expected_object(text: str) -> Any:
     return None
 
 
+@register("length")
 def _describe_length(parsed: ParsedGuard, value: Any) -> GuardValues:
     if parsed.text.startswith(("___tuple_iterator_len", "___list_reverseiterator_len")):
         actual = str(operator.length_hint(value)) if type(value) in _ITERATORS else describe(value)
@@ -226,18 +239,11 @@ def _describe_length(parsed: ParsedGuard, value: Any) -> GuardValues:
 _ITERATORS: tuple[type, ...] = (type(iter(())), type(reversed([1])))
 
 
+@register("dict_keys")
 def _describe_keys(parsed: ParsedGuard, value: Any) -> GuardValues:
     whole = type(value) in (dict, types.MappingProxyType) and (parsed.source or "").endswith(".keys()")
     keys = list(dict.keys(value) if type(value) is dict else value) if whole else value
     return GuardValues(parsed.expected, describe(keys))
-
-
-_DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], GuardValues]] = {
-    "type": _describe_type,
-    "identity": _describe_identity,
-    "length": _describe_length,
-    "dict_keys": _describe_keys,
-}
 
 
 # Guards on torch's global state: what they expect and what it is now.
@@ -320,13 +326,6 @@ def find_mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch
     name = type_name(type(value))
     if not isinstance(value, torch.Tensor) or name != check.pytype:
         return False, [("type", check.name, check.pytype, name)]
-    found = _compare_properties(check, value)
-    if value.dim() != len(check.size):
-        return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
-    return True, found + _compare_geometry(check, value)
-
-
-def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
     found: list[Mismatch] = []
     keys = torch_api.dispatch_keys(value)
     device = str(value.device)
@@ -347,7 +346,9 @@ def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
         found.append(
             ("requires_grad", f"{check.name}.requires_grad", str(check.requires_grad), str(value.requires_grad))
         )
-    return found
+    if value.dim() != len(check.size):
+        return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
+    return True, found + _compare_geometry(check, value)
 
 
 def _compare_geometry(check: TensorCheck, value: Any) -> list[Mismatch]:

@@ -84,7 +84,20 @@ def read_attribute(value: Any, name: str) -> Any:
     """An attribute as Python finds it, without properties, `__getattr__` and `__getattribute__` of the user's."""
     cls = type(value)
     if issubclass(cls, type):
-        return _read_class_attribute(value, name)
+        field = _find_in_classes(type(value), name)
+        if type(field) in _FIELDS:
+            return field.__get__(value, type(value))
+        found = _find_in_classes(value, name)
+        if found is _MISSING:
+            raise AttributeError(name)
+        if type(found) in (staticmethod, classmethod):
+            return found.__get__(None, value)
+        if (
+            type(found) not in (types.FunctionType, property, *_FIELDS)
+            and _find_in_classes(type(found), "__get__") is not _MISSING
+        ):
+            raise Unreadable("a property of its class")
+        return found
     found = _find_in_classes(cls, name)
     if type(found) in _FIELDS:
         try:
@@ -124,23 +137,6 @@ def _bind(found: Any, value: Any, cls: type) -> Any:
         return found.__get__(value, cls)
     if _find_in_classes(kind, "__get__") is not _MISSING:
         raise Unreadable("a property")
-    return found
-
-
-def _read_class_attribute(cls: type, name: str) -> Any:
-    field = _find_in_classes(type(cls), name)
-    if type(field) in _FIELDS:
-        return field.__get__(cls, type(cls))
-    found = _find_in_classes(cls, name)
-    if found is _MISSING:
-        raise AttributeError(name)
-    if type(found) in (staticmethod, classmethod):
-        return found.__get__(None, cls)
-    if (
-        type(found) not in (types.FunctionType, property, *_FIELDS)
-        and _find_in_classes(type(found), "__get__") is not _MISSING
-    ):
-        raise Unreadable("a property of its class")
     return found
 
 

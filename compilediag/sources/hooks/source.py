@@ -48,7 +48,8 @@ def hook(
 ) -> Callable[[Method], Method]:
     """The method is called after each call of these functions: `method(args, kwargs, result, error)`; see `Hook`.
 
-    `before` is a method that is called before, as `before(args, kwargs)`; what it returns is the fifth argument.
+    `before` is an inherited method that is called before, as `before(args, kwargs)`; what it returns is the fifth
+    argument. A method of the class itself has `hook_before` instead.
     """
 
     def mark(method: Method) -> Method:
@@ -60,7 +61,11 @@ def hook(
 
 
 def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) -> Callable[[Method], Method]:
-    """The method is called before each call of these functions, as `method(args, kwargs)`; nothing is after it."""
+    """The method is called before each call of these functions, as `method(args, kwargs)`.
+
+    If the source has a `hook` of the same function, that gets what it returns as the fifth argument, and has the flags
+    of both.
+    """
 
     def mark(method: Method) -> Method:
         vars(method)["hooks"] = [Hook(point, None, method, late, optional) for point in points]
@@ -120,7 +125,13 @@ class Source:
     def list_hooks(cls) -> list[Hook]:
         """The hooks of all methods. A subclass adds those whose point it has to choose."""
         methods = [method for base in cls.__mro__ for method in vars(base).values() if isinstance(method, FunctionType)]
-        return [each for method in methods for each in vars(method).get("hooks", ())]
+        rows: list[Hook] = [each for method in methods for each in vars(method).get("hooks", ())]
+        before = {each.point: each.before for each in rows if each.observe is None}
+        after = {each.point for each in rows if each.observe is not None}
+        paired = [
+            each._replace(before=before.get(each.point, each.before)) for each in rows if each.observe is not None
+        ]
+        return [*paired, *(each for each in rows if each.observe is None and each.point not in after)]
 
     @classmethod
     def list_needs(cls) -> list[TorchName]:
