@@ -87,6 +87,14 @@ def test_torchs_id_of_a_graph_break_counts_and_its_words_only_without_one():
     assert remedy.fix == {"capture_scalar_outputs": True}
 
 
+def test_a_call_at_which_torch_gives_up_gets_a_function_of_its_own():
+    """As for an LSTM: no loop or block is around it, and torch's setting for it makes code that raises on a CPU."""
+    hint = "  Hint: Set torch._dynamo.config.allow_rnn=True to enable experimental support"
+    (found,) = diagnose(tables(failed(f"Attempted to wrap RNN\n{hint}\n For more details: gb/gb0014.html")))
+    assert "@torch.compiler.disable" in found.suggestion and found.fix is None
+    assert "loop" not in found.suggestion
+
+
 FIXED = (
     "Constraints violated (L['x'].size()[0])! For more information, run with TORCH_LOGS=\"+dynamic\".\n"
     "  - You marked L['x'].size()[0] as dynamic but your code specialized it to be a constant (4). If you're using "
