@@ -189,7 +189,7 @@ class CodeChange:
         begun = {(edit.file, edit.old, edit.new): edit for edit in reversed(self.edits) if edit.kind == BEGIN}
         for edit in reversed(begun.values()):
             lines += [f"# At the beginning of {format_function(edit.old, edit.file, edit.line)}:", edit.new]
-        return "\n".join(filter(None, lines)) or self.text
+        return "\n".join(dict.fromkeys(filter(None, lines))) or self.text
 
 
 def place_settings(change: CodeChange, threads: Sequence[CallSite | None]) -> CodeChange:

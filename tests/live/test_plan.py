@@ -5,6 +5,7 @@ import runpy
 import sys
 from dataclasses import asdict
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -151,6 +152,24 @@ def test_three_causes_at_one_call_save_nothing_alone(run):
     assert marks.change.splitlines() == [f"torch._dynamo.maybe_mark_dynamic(points, {dim})" for dim in (0, 1)]
     changed = apply_edits(COUNT, list(map(asdict, marks.edits)), marks.file)
     assert run_again(run, plan, changed) == 0
+
+
+def test_what_a_person_makes_alike_of_one_tensor_is_one_step():
+    config = SimpleNamespace(mask=torch.ones(4, 4))
+
+    @torch.compile(backend="eager")
+    def attend(x, config):
+        return x.sum() + config.mask.sum()
+
+    kinds = {"dtype": torch.bool}, {"size": (16,)}, {"requires_grad": True}
+    with compilediag.watch() as session:
+        attend(torch.ones(4), config)
+        for kind in kinds:
+            config.mask = torch.ones(**{"size": (4, 4), **kind})
+            attend(torch.ones(4), config)
+    plan = session.plan()
+    assert len(session.recompiles) == plan.recompiles_saved == len(kinds)
+    assert [len(step.causes) for step in plan.steps] == [len(kinds)]
 
 
 def test_a_value_that_the_call_computes_is_named_by_the_users_own_parameter():

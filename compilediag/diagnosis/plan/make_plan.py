@@ -171,13 +171,17 @@ def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[Code
 
 
 def _is_one_change(one: Candidate, other: Candidate) -> bool:
-    """True if a change does all that the other does, or if both mark sizes of one tensor at one line."""
+    """True if a change does all that the other does, if both mark sizes of one tensor at one line, or if a person makes
+    both to one tensor there.
+    """
     if one.change is None or other.change is None:
         return False
     own, others = list_atoms(one.change), list_atoms(other.change)
     if own and others and (own <= others or others <= own):
         return True
-    return one.change.can_be_applied and other.change.can_be_applied and bool(_get_tensors(one) & _get_tensors(other))
+    if one.change.can_be_applied != other.change.can_be_applied:
+        return False
+    return bool(_get_tensors(one) & _get_tensors(other))
 
 
 def list_atoms(change: CodeChange) -> frozenset[Atom]:
@@ -192,11 +196,15 @@ def list_atoms(change: CodeChange) -> frozenset[Atom]:
 
 
 def _get_tensors(candidate: Candidate) -> frozenset[tuple[object, ...]]:
-    """The tensors whose sizes it is about, each at its call site."""
+    """The tensors whose sizes it is about, each at its call site; all properties of tensors that only a person can make
+    alike.
+    """
+    is_edit = candidate.change is not None and candidate.change.can_be_applied
     return frozenset(
         (cause.call_site.file, cause.call_site.line, cause.user.value)
         for cause in candidate.causes
-        if cause.call_site is not None and cause.expression is not None and cause.path.is_size
+        if cause.call_site is not None and cause.expression is not None
+        if (cause.path.is_size if is_edit else cause.path.tensor_property)
     )
 
 

@@ -343,15 +343,13 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
 @kept_after(Compile, GraphBreak, StackFrame)
 def _find_torchs_breaks(evidence: Evidence) -> list[CompileCost]:
     """What torch compiled of its own code in vain. Recompiles are left out: they are part of their causes."""
-    breaks = group_by(list_own_breaks(evidence), lambda row: row.compile_key)
     rows = [
         row
         for row in evidence.rows(Compile)
-        if row.outcome in ("empty", "failed")
-        and not row.is_recompile
-        and is_called_code(row.file or "")
-        and (row.compile_key in breaks or is_resumed(row.function))
+        if row.outcome in ("empty", "failed") and not row.is_recompile and is_called_code(row.file or "")
     ]
+    breaks = group_by(list_own_breaks(evidence), lambda row: row.compile_key) if rows else {}
+    rows = [row for row in rows if row.compile_key in breaks or is_resumed(row.function)]
     seconds = sum_seconds(row.duration_s for row in rows)
     if not breaks or seconds < TORCHS_BREAKS.worth_s:
         return []

@@ -1,6 +1,7 @@
 """Programs that have nothing wrong: each compiles what it has to, once, and is to give no finding at all."""
 
 import torch
+from torch.nn.utils import prune
 
 from tests.live.programs import calls
 
@@ -78,6 +79,12 @@ def a_transform_that_is_compiled(compiled):
     return [(loss(X), step(torch.ones(3, 4))) for _ in range(3)]
 
 
+def a_model_that_is_pruned_first(compiled):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    prune.l1_unstructured(model[0], "weight", amount=0.5)
+    return calls(model, *[(torch.ones(2, 4),)] * 3)(compiled)
+
+
 def adder():
     return lambda x: x + 1
 
@@ -102,6 +109,7 @@ CLEAN = {
     "batch_normalization": calls(
         torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)), *[(torch.ones(2, 3, 8, 8),)] * 4
     ),
+    "a_model_that_is_pruned_first": a_model_that_is_pruned_first,
     "room_for_all_keys": room_for_all_keys,
     "a_schedule_of_a_tensor": a_schedule_of_a_tensor,
     "a_mode_inside": a_mode_inside,
