@@ -49,7 +49,8 @@ class FixCommand(Command):
     What the script does otherwise, such as writing checkpoints, happens in each run.
 
     The exit code is 0 if a change is proven and what is left is needed, or if there is nothing to fix; 1 if something
-    is left that could be avoided, 2 if nothing was proven, and 3 if the script cannot be tried.
+    is left that could be avoided, 2 if nothing was proven, 3 if the script cannot be tried, and 130 after Ctrl-C: the
+    best change so far is printed, and --write writes nothing.
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -59,7 +60,7 @@ class FixCommand(Command):
         parser.add_argument(
             "--guards", action="store_true", help="also look for guards that are cheaper to check at each call"
         )
-        parser.add_argument("--fast", action="store_true", help="leave the proof with the script's own backend out")
+        parser.add_argument("--fast", action="store_true", help="skip the proof with the script's own backend")
         parser.add_argument(
             "--allow",
             metavar="KINDS",
@@ -83,7 +84,7 @@ class FixCommand(Command):
             help="runs of the search (default: 25); a proof takes 4 to 8 more",
         )
         parser.add_argument(
-            "--max-time", metavar="S", type=SECONDS, default=600.0, help="end the search after S seconds (600)"
+            "--max-time", metavar="S", type=SECONDS, default=600.0, help="end the search after S seconds (default: 600)"
         )
         parser.add_argument("--timeout", metavar="S", type=SECONDS, help="end each run after S seconds")
         add_program_arguments(parser)

@@ -48,7 +48,7 @@ class RemoveDynamicFalse:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         calls = [call for call in seen.program.compile_calls if any(map(is_static, call.options))]
-        bundle = tuple(_set_options(calls, "dynamic", None, "without dynamic=False"))
+        bundle = tuple(_set_options(calls, "dynamic", None, "remove dynamic=False"))
         if bundle:
             yield bundle
 

@@ -177,7 +177,7 @@ def format_attempt(result: FixResult, attempt: Attempt | None) -> str:
     changes = _list_changes(before, state)
     if attempt.move and attempt.is_kept and state.score.result == before.score.result:
         changes.append(f"guards that fail {before.run.failures} -> {state.run.failures}")
-    outcome = state.objection or ", ".join(changes) or "nothing to fix"
+    outcome = state.objection or ", ".join(changes) or "nothing left to fix"
     if not attempt.move:
         verdict = "not needed" if attempt.is_kept else "needed"
     else:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +48,8 @@ _CHEAPER = 0.8
 #: States that are proven if the best one is refuted, and the runs of that.
 _MOST_PROOFS = 3
 MOST_PROOF_RUNS = 2 + 2 * _MOST_PROOFS
+#: Changes in a row that help only together with the next one, less the last; and how many of each are tried.
+_MOST_DETOURS = 2
 #: Runs that are kept for leaving out what is not needed.
 _KEPT_RUNS = 8
 
@@ -247,6 +249,8 @@ class Search:
         self._begin = time.monotonic()
         self._known: dict[frozenset[ProgramChange], State] = {}
         self._reported: set[frozenset[ProgramChange]] = set()
+        #: The numbers of the states that are no better, and on which the search built.
+        self._detours: set[int] = set()
         self._lock = threading.Lock()
         self._unchanged: list[State] = []
         self._sessions: dict[Path, SessionData] = {}
@@ -261,11 +265,7 @@ class Search:
         """Search to the end, or to an interrupt, which ends the search but not its result."""
         try:
             if self._begin_search():
-                best = self._unchanged[0]
-                # Build on the best state as long as a move makes it better.
-                while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best)):
-                    best = better
-                self._finish(self._leave_out(best))
+                self._finish(self._leave_out(self._climb(self._unchanged[0])))
         except KeyboardInterrupt:
             self.result.is_interrupted = True
         finally:
@@ -420,6 +420,21 @@ class Search:
 
     # The climb
 
+    def _climb(self, best: State, detours: int = _MOST_DETOURS) -> State:
+        """Build on the best state as long as a move makes it better. Then on states that are as good, in which another
+        cause has taken the place of one that is gone: what a function does after a graph break in a loop, or after the
+        recompile limit, is seen only then.
+        """
+        while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best)):
+            best = better
+        as_good = sorted(filter(partial(is_detour, best=best), self._known.values()), key=lambda state: state.rank)
+        for state in as_good[:_MOST_DETOURS] if best.score.is_open and detours else ():
+            self._detours.add(state.number)
+            reached = self._climb(state, detours - 1)
+            if is_better(reached, best):
+                return self._climb(reached, detours)
+        return best
+
     def _take_step(self, best: State) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
         whole changes.
@@ -439,11 +454,11 @@ class Search:
                         break
             if found:
                 first = min(found, key=lambda state: state.rank)
-                self._keep(first)
+                self._keep_better(first)
                 return first
         for state in self._attempt_all(best, self._propose(self._moves, seen)):
             if is_better(state, best):
-                self._keep(state)
+                self._keep_better(state)
                 return state
             if self._is_exhausted(kept):
                 break
@@ -473,6 +488,7 @@ class Search:
                 if {*changes} == {*best.changes}:
                     continue
                 title = format_names([change.title for change in bundle], 2)
+                title += f", on top of [{best.number}]" if best.number in self._detours else ""
                 state = self._try(changes, title)
                 if state is None and best.changes:
                     state = self._try([*_drop_overlapping(best.changes, bundle), *bundle], title)
@@ -481,11 +497,15 @@ class Search:
                 if frozenset(state.changes) not in self._reported:
                     self._reported.add(frozenset(state.changes))
                     is_kept = is_better(state, best)
-                    if is_kept and self.result.after is not None and state.rank < self.result.after.rank:
-                        self._keep(state)  # Before the report: an interrupt may follow it.
+                    if is_kept:
+                        self._keep_better(state)  # Before the report: an interrupt may follow it.
                     self.result.attempts.append(Attempt(state.number, title, state, best, is_kept, move))
                     self._report(self.result, self.result.attempts[-1])
                 yield state
+
+    def _keep_better(self, state: State) -> None:
+        if self.result.after is None or state.rank < self.result.after.rank:
+            self._keep(state)
 
     def _keep(self, state: State) -> None:
         self.result.after = state
@@ -494,7 +514,9 @@ class Search:
     # The smallest set
 
     def _leave_out(self, best: State) -> State:
-        """Leave out each part that is not needed, the last ones first; all, if only fewer guards failed."""
+        """Leave out each part that is not needed, the last ones first; all, if only fewer guards failed. After that,
+        what was needed before is tried again.
+        """
         if best.score.result >= self._unchanged[0].score.result:
             self._keep(self._unchanged[0])
             return self._unchanged[0]
@@ -502,10 +524,12 @@ class Search:
         if len(parts) != len(best.changes):
             best = replace(best, changes=parts)
             self._known[frozenset(parts)] = best
-        for number, part in enumerate(reversed(parts)):
+        waiting, needed = [*reversed(parts)], list[ProgramChange]()
+        while waiting:
+            part, *waiting = waiting
             rest = _drop(best, part)
             if frozenset(rest) not in self._known:
-                self._run_ahead(filter(None, (_drop(best, other) for other in parts[: len(parts) - number][::-1])))
+                self._run_ahead(filter(None, (_drop(best, other) for other in (part, *waiting))))
             if not rest:
                 self.result.without[part] = self._unchanged[0]
                 continue
@@ -514,11 +538,12 @@ class Search:
                 continue
             self.result.without[part] = state
             is_needed = state.objection is not None or state.score.result > best.score.result
-            self._report(
-                self.result,
-                Attempt(state.number, f"without {part.title}", state, best, not is_needed),
-            )
-            best = best if is_needed else state
+            self._report(self.result, Attempt(state.number, f"without {part.title}", state, best, not is_needed))
+            if is_needed:
+                needed.append(part)
+            else:
+                best = state
+                waiting, needed = [*waiting, *needed], []
         self._keep(best)
         return best
 
@@ -572,6 +597,16 @@ def is_better(state: State, best: State) -> bool:
     if score.result != least.result:
         return score.result < least.result
     return score.failures < least.failures and state.lines > best.lines
+
+
+def is_detour(state: State, best: State) -> bool:
+    """True if a state adds to another one and is as good, but something else is left. What remains to be compiled again
+    does not count where breaks or limits hide it.
+    """
+    is_hidden = any(best.score[:2])
+    is_same = state.score[:4] == best.score[:4] and (is_hidden or state.score.recompiles == best.score.recompiles)
+    is_added = {*state.changes} > {*best.changes}
+    return state.objection is None and is_same and is_added and bool(best.run.seen - state.run.seen)
 
 
 def find_objection(without: Sequence[State], state: State) -> str | None:

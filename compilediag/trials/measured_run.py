@@ -36,7 +36,8 @@ class RunSummary:
     compiled code: their names and files. `refused` counts the functions that torch failed or gave up to compile.
     `operations` are the calls in all graphs, `largest` those in the largest one, `distinct` those in the largest graph
     of each function and of each rest of one. `uncached` counts the graphs that no cache keeps because they enter
-    autocast. `guards_us` is what one check of each entry takes, if it was asked for.
+    autocast. `guards_us` is what one check of each entry takes, if it was asked for. `seen` has the guards that failed
+    and the graph breaks, each by its place.
     """
 
     run: ProcessRun
@@ -53,6 +54,7 @@ class RunSummary:
     distinct: int = 0
     uncached: int = 0
     guards_us: float = 0.0
+    seen: frozenset[tuple[object, ...]] = frozenset()
 
     def list_lost(self, other: RunSummary) -> list[tuple[str | None, str | None]]:
         """The functions that have no compiled code of their own in the other run.
@@ -74,18 +76,20 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         raise CompilediagError(f"the process of {job.script} did not start: {format_line(run.last_error, 200)}")
     data = SessionData(run.session)
     compiles = data.rows(Compile)
+    breaks = {(row.user_file, row.user_line, row.reason) for row in list_breaks(data)}
+    guards = {(row.guard_source, row.guard_kind) for row in data.rows(GuardFailure)}
     return RunSummary(
         run,
         recompiles=len(data.rows(Recompile)),
         compile_seconds=sum(row.duration_s or 0.0 for row in compiles),
-        graph_breaks=len({(row.user_file, row.user_line, row.reason) for row in list_breaks(data)}),
+        graph_breaks=len(breaks),
         limits=sum(row.limit is not None for row in compiles),
         # The rest of a function after a graph break is no function of its own.
         functions=frozenset(
             (row.function, row.file) for row in compiles if row.outcome == "ok" and not is_resumed(row.function)
         ),
         compiles=sum(row.trigger == "dynamo" for row in compiles),
-        failures=len({(row.guard_source, row.guard_kind) for row in data.rows(GuardFailure)}),
+        failures=len(guards),
         refused=len({(row.function, row.file) for row in compiles if row.outcome in ("failed", "skipped")}),
         operations=sum(row.graph_ops or 0 for row in compiles),
         largest=max((row.graph_ops or 0 for row in compiles), default=0),
@@ -96,6 +100,7 @@ def measure(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
         uncached=run.uncached
         + sum(row.outcome == "bypass" and "_enter_autocast" in (row.reason or "") for row in data.rows(CacheLookup)),
         guards_us=sum(row.guard_check_us or 0.0 for row in compiles),
+        seen=frozenset[tuple[object, ...]](breaks | guards),
     )
 
 

@@ -357,6 +357,61 @@ pathlib.Path("was_here").touch()
 for n in (4, 6, 8) if is_first else (4,):
     step(torch.ones(n))
 """
+#: torch gives up on a loop at the first graph break; only without it is the second one seen.
+TWO_BREAKS = """
+import torch
+
+@torch.compile(backend="eager")
+def step(x):
+    for _ in range(2):
+        n = x.sum().item()
+        x = x * n + torch.nonzero(x).sum()
+    return x
+
+print(float(step(torch.ones(4)).sum()))
+"""
+#: Each of two causes alone reaches the recompile limit, one after the other.
+TWO_LIMITS = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = 0
+
+    def forward(self, x):
+        return x * self.k
+
+torch._dynamo.config.recompile_limit = 4
+net = Net()
+step = torch.compile(net, backend="eager", dynamic=False)
+for k in range(6):
+    net.k = k + 2
+    print(float(step(torch.ones(4)).sum()))
+for n in range(6):
+    print(float(step(torch.ones(5 + n)).sum()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "titles"),
+    [
+        (TWO_BREAKS, [], {"capture_scalar_outputs = True", "capture_dynamic_output_shape_ops = True"}),
+        pytest.param(TWO_LIMITS, ["--allow", "settings,dynamic"], None, marks=pytest.mark.long("a whole search")),
+    ],
+)
+def test_changes_that_help_only_together_are_found(fix, script, text, options, titles):
+    script(text)
+    found = fix("--fast", *options, "train.py")
+    assert found["exit_code"] == 0 and found["runs"] <= 25
+    after = found["search"]["after"]
+    assert (after["graph_breaks"], after["limits"], after["recompiles"]) == (0, 0, 0)
+    assert len(found["changes"]) == 2 and titles in (None, {change["title"] for change in found["changes"]})
+    # The first of them does not help alone.
+    alone = [one for one in found["tried"] if one["title"] in {change["title"] for change in found["changes"]}]
+    assert not alone[0]["is_kept"]
+
+
 NOTHING = "import torch\nprint(torch.ones(3).sum())"
 CLEAN = "import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))"
 SYNTAX = "import torch\ndef f(:\n    pass"
