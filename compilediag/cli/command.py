@@ -25,6 +25,15 @@ N = TypeVar("N", int, float)
 
 #: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
 _IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
+#: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
+CLOSED_PIPE = 141
+#: The exit code if the output can't be written for another reason.
+NOT_WRITTEN = 2
+#: Errors of a disk: it is full, it fails, or the file is too large.
+_OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
+#: Characters of a JSON document if no --budget is given: a coding assistant reads so many at once.
+BUDGET = 8_000
+FINDINGS = "findings/1"
 
 
 class Command(abc.ABC):
@@ -87,15 +96,7 @@ class CommandHelpFormatter(argparse.HelpFormatter):
         return "\n\n".join(paragraphs)
 
 
-#: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
-CLOSED_PIPE = 141
-#: The exit code if the output can't be written for another reason.
-NOT_WRITTEN = 2
-#: Errors of a disk: it is full, it fails, or the file is too large.
-_OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
-#: Characters of a JSON document if no --budget is given: a coding assistant reads so many at once.
-BUDGET = 8_000
-FINDINGS = "findings/1"
+# What it prints
 
 
 def add_json_argument(

@@ -31,11 +31,10 @@ from ..events import (
     Event,
     GraphBreak,
     GuardFailure,
-    Phase,
     RankMember,
     Recompile,
     Rows,
-    SourceStatus,
+    list_ranks,
 )
 from ..formatting import format_first_line, format_function, get_basename
 from .records.shape_records import TENSOR_META
@@ -190,21 +189,6 @@ class Steps(dict[int, list[RankStep]]):
         """The seconds of the step at a position of a rank that the session has no rows of."""
         own = self._seconds[rank]
         return own[position] if position < len(own) else None
-
-
-#: What has a rank. A rank that compiled nothing at all has its sources.
-RANKED: tuple[type[Event], ...] = (Compile, Recompile, CacheLookup, GraphBreak, Phase, SourceStatus)
-
-
-def list_ranks(data: Rows) -> list[int]:
-    """The ranks that the session has rows of, in order."""
-    loaded = {row.like for row in data.rows(RankMember) if row.like is not None}
-    return sorted(loaded | {row.rank for kind in RANKED for row in data.rows(kind) if row.rank is not None})
-
-
-def has_ranks(data: Rows) -> bool:
-    """Return whether the job has at least two ranks, so that they can be compared."""
-    return len(list_ranks(data)) > 1 or len(data.rows(RankMember)) > 1
 
 
 def find_steps(data: Rows) -> Steps:

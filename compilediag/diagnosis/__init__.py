@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..decode.rank_steps import RANKED
-from ..events import RankMember, Rows
+from ..events import RANKED, RankMember, Rows
 from ..system import plugins
 from .change import CodeChange, Edit, fix_code, merge_fixes
 from .evidence import Evidence, kept_after

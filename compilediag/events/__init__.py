@@ -1253,3 +1253,18 @@ def keep_last_states(states: Iterable[SourceStatus]) -> list[SourceStatus]:
     for state in states:
         last[state.rank, state.pid, state.name] = state
     return list(last.values())
+
+
+#: What has a rank. A rank that compiled nothing at all has its sources.
+RANKED: tuple[type[Event], ...] = (Compile, Recompile, CacheLookup, GraphBreak, Phase, SourceStatus)
+
+
+def list_ranks(data: Rows) -> list[int]:
+    """The ranks that the session has rows of, in order."""
+    loaded = {row.like for row in data.rows(RankMember) if row.like is not None}
+    return sorted(loaded | {row.rank for kind in RANKED for row in data.rows(kind) if row.rank is not None})
+
+
+def has_ranks(data: Rows) -> bool:
+    """Return whether the job has at least two ranks, so that they can be compared."""
+    return len(list_ranks(data)) > 1 or len(data.rows(RankMember)) > 1

@@ -389,18 +389,25 @@ def _begin(
         for file in taken.temporary:
             weakref.finalize(recording.data, _remove_own, file, os.getpid())
         recorder.feeds = [*sources.attach(recorder, detail, asked_for), WriterStatus(recorder)]
-        # Exit functions run in reverse order. One of torch's, of `weakref`, removes operators.
-        global _is_before_torch
-        if _is_before_torch:
-            atexit.unregister(end_all)
-            atexit.register(end_all)
-            _is_before_torch = False
+        _end_before_torch()
         recording.data.flush(statuses=True)  # Not in the first batch, beside the first compiles.
         return recording
     except BaseException:
         is_made = recorder is not None and recorder.is_open and target is not None and not target.is_joined
         finish(functools.partial(_abandon, recorder, taken, target.path if target and is_made else None))
         raise
+
+
+def _end_before_torch() -> None:
+    """Register `end_all` after torch's exit functions, as these run in reverse order.
+
+    One of them, of `weakref`, removes operators, so that what compiles later fails, and temporary sessions.
+    """
+    global _is_before_torch
+    if _is_before_torch:
+        atexit.unregister(end_all)
+        atexit.register(end_all)
+        _is_before_torch = False
 
 
 def _open(recorder: Recorder, meta: dict[str, Any], is_named: bool) -> RecordedData:

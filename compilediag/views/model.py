@@ -18,7 +18,7 @@ from itertools import chain, islice, repeat
 from typing import Any, cast
 
 from ..decode.guards.path import format_expression
-from ..decode.rank_steps import RankStep, Steps, has_ranks
+from ..decode.rank_steps import RankStep, Steps
 from ..decode.records.record_kinds import GUARD_TREE
 from ..diagnosis import FEEDS, CallTotals, Finding, diagnose, fix_code, map_collected, sum_calls
 from ..diagnosis.evidence import Evidence, find_first, get_place, group_by, sum_known, sum_seconds
@@ -26,7 +26,7 @@ from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.plan import make_patch
 from ..diagnosis.rank_comparison import GraphRow, RankGroup, RankRow, Ranks, list_columns
 from ..diagnosis.registry import find_torch_page, load_examples
-from ..events import Artifact, Compile, GuardFailure, Recompile, Rows, VllmCompile, VllmConfig
+from ..events import Artifact, Compile, GuardFailure, Recompile, Rows, VllmCompile, VllmConfig, has_ranks
 from ..formatting import format_function, format_line
 from ..storage.data import SessionData, TableProperties
 from ..storage.rows import deflate, inflate, unpack_start

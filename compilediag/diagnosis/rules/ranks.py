@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...decode.guards.path import Path, format_expression
-from ...decode.rank_steps import find_steps, has_ranks
+from ...decode.rank_steps import find_steps
+from ...events import has_ranks
 from ..evidence import Evidence, make_place_fields, sum_seconds
 from ..finding import Finding
 from ..rank_comparison import ColdRank, Divergence, find_cold_ranks, find_divergences, make_graph_rows

@@ -63,8 +63,7 @@ def hook(
 def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) -> Callable[[Method], Method]:
     """The method is called before each call of these functions, as `method(args, kwargs)`.
 
-    If the source has a `hook` of the same function, that gets what it returns as the fifth argument, and has the flags
-    of both.
+    If the source has a `hook` of the same function, that gets what it returns as the fifth argument, and says when.
     """
 
     def mark(method: Method) -> Method:
@@ -72,6 +71,17 @@ def hook_before(*points: HookPoint, late: bool = False, optional: bool = False) 
         return method
 
     return mark
+
+
+@functools.cache
+def _list_declared(classes: tuple[type, ...]) -> tuple[Hook, ...]:
+    """The hooks that methods of these classes declare, each with the method that is called before, if there is one."""
+    methods = [method for base in classes for method in vars(base).values() if isinstance(method, FunctionType)]
+    rows: list[Hook] = [each for method in methods for each in vars(method).get("hooks", ())]
+    before = {each.point: each.before for each in rows if each.observe is None}
+    after = [each._replace(before=before.get(each.point, each.before)) for each in rows if each.observe is not None]
+    paired = {each.point for each in after}
+    return (*after, *(each for each in rows if each.observe is None and each.point not in paired))
 
 
 class Source:
@@ -124,14 +134,7 @@ class Source:
     @classmethod
     def list_hooks(cls) -> list[Hook]:
         """The hooks of all methods. A subclass adds those whose point it has to choose."""
-        methods = [method for base in cls.__mro__ for method in vars(base).values() if isinstance(method, FunctionType)]
-        rows: list[Hook] = [each for method in methods for each in vars(method).get("hooks", ())]
-        before = {each.point: each.before for each in rows if each.observe is None}
-        after = {each.point for each in rows if each.observe is not None}
-        paired = [
-            each._replace(before=before.get(each.point, each.before)) for each in rows if each.observe is not None
-        ]
-        return [*paired, *(each for each in rows if each.observe is None and each.point not in after)]
+        return [*_list_declared(cls.__mro__)]
 
     @classmethod
     def list_needs(cls) -> list[TorchName]:
