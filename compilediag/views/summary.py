@@ -161,7 +161,7 @@ def _describe_finding(finding: Finding, plan: Plan) -> list[Block]:
     if plan.recompiles and plan.has_cost(finding):
         return [*found, "In the plan, where compile time goes."]
     code = fix_code(finding.fix)
-    return [*found, finding.suggestion, *([f"To try it without editing code: {code}"] if code else [])]
+    return [*found, finding.suggestion, *([f"As a setting: {code}"] if code else [])]
 
 
 def _point_to_step(finding: Finding, plan: Plan) -> list[Block]:
