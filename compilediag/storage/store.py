@@ -195,11 +195,10 @@ def has_unreadable_rows(path: Path) -> bool:
     process that was killed leaves such files, and a copy of them often lacks the one that can be made again.
     """
     file = os.path.realpath(path)
-    try:
-        has_rows = os.stat(f"{file}-wal").st_size > 0
-    except OSError:
-        return False
-    return has_rows and not os.path.exists(f"{file}-shm") and not os.access(os.path.dirname(file), os.W_OK)
+    with ignore(OSError):
+        if os.stat(f"{file}-wal").st_size:
+            return not os.path.exists(f"{file}-shm") and not os.access(os.path.dirname(file), os.W_OK)
+    return False
 
 
 def check_version(path: Path, version: object, tables: Tables) -> None:
