@@ -103,7 +103,7 @@ class FollowPlan:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         steps = []
-        for step in seen.plan.steps:
+        for step in seen.plan.steps if seen.chosen is None else ():
             bundle = make_bundle(seen, CodeChange(step.settings, step.edits, step.change))
             steps += [bundle] if bundle else []
         if len(steps) > 1:

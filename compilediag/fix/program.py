@@ -266,15 +266,14 @@ def change_edits(seen: Observation, edits: Sequence[Edit], kind: str, title: str
     return ProgramChange(kind, title, parts) if parts else None
 
 
-#: Rules about conditions.
+#: Rules about conditions: a version for each side is expected, and still the condition can be decided by the caller.
 _CONDITIONS = ("branch", "size_relation")
 
 
 def is_needed(cause: Cause) -> bool:
-    """True if every compiled version is known to be needed: the rule expects them, and a condition has two sides."""
+    """True if every compiled version is known to be needed."""
     advice = advise(cause.alone)
-    is_more = advice.rule.id in _CONDITIONS and cause.max_per_function > 1
-    return advice.is_expected and not is_more
+    return advice.is_expected and advice.rule.id not in _CONDITIONS
 
 
 def can_be_dynamic(cause: Cause) -> bool:

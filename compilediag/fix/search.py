@@ -274,10 +274,9 @@ class Search:
         """Search to the end, or to an interrupt, which ends the search but not its result."""
         try:
             if self._begin_search():
-                best = self._unchanged[0]
-                # Build on the best state as long as a move makes it better.
-                while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best)):
-                    best = better
+                best = self._climb(with_hints=True)
+                if best.score.result >= self._unchanged[0].score.result:
+                    best = self._climb(with_hints=False)  # Fewer failing guards led nowhere.
                 self._finish(self._leave_out(best))
         except KeyboardInterrupt:
             self.result.is_interrupted = True
@@ -433,10 +432,23 @@ class Search:
 
     # The climb
 
-    def _take_step(self, best: State) -> State | None:
+    def _climb(self, with_hints: bool) -> State:
+        """Build on the best state as long as a move makes it better. `with_hints`: a first step may be one that only
+        has fewer failing guards.
+        """
+        best = self._unchanged[0]
+        while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best, with_hints)):
+            best, with_hints = better, True
+        return best
+
+    def _take_step(self, best: State, with_hints: bool) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
         whole changes.
         """
+
+        def is_step(state: State) -> bool:
+            return is_better(state, best) and (with_hints or state.score.result < best.score.result)
+
         kept = _KEPT_RUNS if best.lines > 1 else 0
         if self._is_exhausted(kept):
             return None
@@ -444,7 +456,7 @@ class Search:
         if best is self._unchanged[0]:
             found: list[State] = []
             for state in self._attempt_all(best, self._propose(FIRST, seen, 1)):
-                if is_better(state, best):
+                if is_step(state):
                     found.append(state)
                     # Nothing is better than what leaves nothing, is one line and no setting.
                     is_least = not state.score.is_open and state.lines <= 1 and state.is_local
@@ -455,7 +467,7 @@ class Search:
                 self._keep(first)
                 return first
         for state in self._attempt_all(best, self._propose(self._moves, seen)):
-            if is_better(state, best):
+            if is_step(state):
                 self._keep(state)
                 return state
             if self._is_exhausted(kept):
@@ -612,11 +624,12 @@ class Search:
     def _list_tried(self, bundles: Iterable[Bundle]) -> tuple[TriedFor, ...]:
         """What was tried of some bundles, and what it gave."""
         wanted = [{*bundle} for bundle in bundles if bundle]
-        return tuple(
+        found = (
             TriedFor(one.title, one.before.run.recompiles, one.state.run.recompiles, one.state.objection)
             for one in self.result.attempts
             if any(each <= {*one.state.changes} and not each <= {*one.before.changes} for each in wanted)
         )
+        return tuple(dict.fromkeys(found))
 
 
 def is_better(state: State, best: State) -> bool:
@@ -645,7 +658,7 @@ def find_objection(without: Sequence[State], state: State) -> str | None:
         return end
     if run.run.exit_code != base.run.exit_code and not base.run.raised:
         return f"exit code {run.run.exit_code}"
-    replaced = {change.uncompiled for change in state.changes} if run.functions else {}
+    replaced = {change.uncompiled for change in state.changes} if run.compiles else {}
     lost = [one for one in base.list_lost(run) if one[0] not in replaced]
     if lost:
         return f"{format_function(*lost[0], None)} is no longer compiled"
