@@ -658,7 +658,7 @@ def find_objection(without: Sequence[State], state: State) -> str | None:
         return end
     if run.run.exit_code != base.run.exit_code and not base.run.raised:
         return f"exit code {run.run.exit_code}"
-    replaced = {change.uncompiled for change in state.changes} if run.compiles else {}
+    replaced = {change.uncompiled for change in state.changes} if run.functions else {}
     lost = [one for one in base.list_lost(run) if one[0] not in replaced]
     if lost:
         return f"{format_function(*lost[0], None)} is no longer compiled"

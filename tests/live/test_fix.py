@@ -289,16 +289,20 @@ thread.start()
 thread.join()
 """
 
-#: torch gives up on forward, for which each name is another function.
+#: torch gives up on forward, for which each name is another function. `compile()` of a class of torch.nn does nothing.
 HEADS = """
 import torch
 
 torch._dynamo.config.recompile_limit = 2
 
+class Trunk(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()
+
 class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.trunk = torch.nn.Linear(4, 4)
+        self.trunk = Trunk(4, 4)
         self.heads = torch.nn.ModuleDict({name: torch.nn.Linear(4, 2) for name in "abcd"})
 
     def forward(self, x, task):
