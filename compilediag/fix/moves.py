@@ -218,7 +218,8 @@ class Configure:
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         named: list[ProgramChange] = []
         for cause in seen.open_causes:
-            yield from (_set(seen, cause, settings) for settings, fits in _SETTINGS if fits(cause))
+            fitting = [settings for settings, fits in _SETTINGS if fits(cause) and cause.kind != "length"]
+            yield from (_set(seen, cause, settings) for settings in fitting)
             sources = make_dynamic_fix(cause) if can_be_dynamic(cause) else None
             named += _set(seen, cause, sources) if sources else ()
         if named:

@@ -47,15 +47,21 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
     equal.sort(key=lambda one: one.state.lines)
     alternatives = [[f"{one.title} ({format_amount(one.state.lines, 'line')})"] for one in equal[:_MOST_ALTERNATIVES]]
     blocks += ["As good:", Items(alternatives)] if alternatives else []
-    rejected = [attempt for attempt in result.attempts if attempt.state.objection]
+    rejected = _list_rejected(result)
     if rejected:
-        blocks += ["Tried and rejected:", Items([[f"{one.title}: {one.state.objection}."] for one in rejected])]
+        blocks += ["Tried and rejected:", Items([[f"{one}."] for one in rejected])]
     return Section(*blocks, *_list_notes(result))
 
 
 _MOST_ALTERNATIVES = 3
 _MOST_TRIED = 4
 _NOT_PROVEN = "Not proven with the program's own backend."
+
+
+def _list_rejected(result: FixResult) -> tuple[str, ...]:
+    """What was rejected, and why; once, if it was tried on several states."""
+    found = (f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection)
+    return tuple(dict.fromkeys(found))
 
 
 def _list_notes(result: FixResult) -> tuple[str, ...]:
@@ -175,7 +181,7 @@ def to_outcome(result: FixResult) -> SearchOutcome:
         left=tuple(
             f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left
         ),
-        rejected=tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
+        rejected=_list_rejected(result),
         notes=_list_notes(result),
         **measured,
     )

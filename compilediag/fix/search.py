@@ -18,7 +18,7 @@ from ..diagnosis.evidence import Evidence, group_by
 from ..diagnosis.rule import format_user_line
 from ..diagnosis.rules.graph_breaks import describe_remedy, list_breaks
 from ..diagnosis.rules.guards_on_numbers import ALL_DYNAMIC
-from ..diagnosis.rules.recompiles import advise
+from ..diagnosis.rules.recompiles import advise, place_changes
 from ..diagnosis.source_edits import EditError
 from ..errors import CompilediagError
 from ..formatting import format_amount, format_function, format_line, format_names, format_place, format_seconds
@@ -35,7 +35,7 @@ from ..trials.measured_run import (
     read_calls,
 )
 from .code_moves import CompileStep
-from .moves import FIRST, list_moves, make_bundle
+from .moves import FIRST, DynamicTrue, list_moves, make_bundle
 from .program import KINDS, Bundle, Move, Observation, Program, ProgramChange, is_needed
 
 #: Calls after the last compile that a run makes: a share of those before, and at least so many.
@@ -594,7 +594,9 @@ class Search:
             yield Left(f"no cache keeps {graphs}: autocast is entered inside", "", "", 0, False)
         for cause in seen.causes:
             advice, tried = advise(cause.alone), self._list_tried(self._list_own(seen, cause))
-            is_refuted = tried and (ALL_DYNAMIC in advice.action or any(one.can_be_applied for one in advice.changes))
+            named = [make_bundle(seen, change) for change in place_changes(advice.changes, cause)]
+            named += DynamicTrue().propose(seen) if ALL_DYNAMIC in advice.action else ()
+            is_refuted = bool(self._list_tried(named))
             numbers = dict.fromkeys(sum(begin <= row.time_ns for begin in begins) for row in cause.recompiles)
             yield Left(
                 advice.what_changed,
