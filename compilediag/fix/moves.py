@@ -335,7 +335,10 @@ def _list_tensors(seen: Observation, cause: Cause) -> Iterator[Bundle]:
         tensors.append(change_file("tensor", title, file, file.replace(value, made)))
         owner = name.removesuffix(f".{key}") if kind == "attr" else ""
         function = file.find_function(statement.lineno) if statement is not None else None
-        if owner.isidentifier() and statement and function is not None and function.name == "__init__":
+        has_base = function is not None and getattr(
+            file.parents[function], "bases", ()
+        )  # A plain class has no buffers.
+        if owner.isidentifier() and statement and has_base and function is not None and function.name == "__init__":
             text = f'{owner}.register_buffer("{key}", {made})'
             title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
             buffers.append(change_file("tensor", title, file, file.replace_statements(statement, statement, text)))
