@@ -335,10 +335,9 @@ def _list_tensors(seen: Observation, cause: Cause) -> Iterator[Bundle]:
         tensors.append(change_file("tensor", title, file, file.replace(value, made)))
         owner = name.removesuffix(f".{key}") if kind == "attr" else ""
         function = file.find_function(statement.lineno) if statement is not None else None
-        has_base = function is not None and getattr(
-            file.parents[function], "bases", ()
-        )  # A plain class has no buffers.
-        if owner.isidentifier() and statement and has_base and function is not None and function.name == "__init__":
+        # A plain class, without bases, has no buffers.
+        is_made = function is not None and function.name == "__init__" and getattr(file.parents[function], "bases", ())
+        if owner.isidentifier() and statement and is_made:
             text = f'{owner}.register_buffer("{key}", {made})'
             title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
             buffers.append(change_file("tensor", title, file, file.replace_statements(statement, statement, text)))
