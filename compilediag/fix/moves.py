@@ -336,7 +336,9 @@ def _list_tensors(seen: Observation, cause: Cause) -> Iterator[Bundle]:
         owner = name.removesuffix(f".{key}") if kind == "attr" else ""
         function = file.find_function(statement.lineno) if statement is not None else None
         # A plain class, without bases, has no buffers.
-        is_made = function is not None and function.name == "__init__" and getattr(file.parents[function], "bases", ())
+        is_made = (
+            function is not None and function.name == "__init__" and bool(getattr(file.parents[function], "bases", []))
+        )
         if owner.isidentifier() and statement and is_made:
             text = f'{owner}.register_buffer("{key}", {made})'
             title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
