@@ -670,9 +670,8 @@ class SourceText:
                     yield Splice(*self.find_span(node.value), repr(merged), False)
         if left and function is None:
             yield self.insert_below_imports(f"{head}{format_settings(left)}")
-        elif left:
-            has_docstring = len(body) > 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
-            inserted = self.insert_before(body[int(has_docstring)], format_settings(left).splitlines())
+        elif left and function is not None:
+            inserted = self.begin_function(function, format_settings(left).splitlines())
             if inserted is None:
                 raise EditError("the settings have no place")
             yield inserted
@@ -686,6 +685,12 @@ class SourceText:
             and node.body[0].lineno <= line <= (node.end_lineno or node.lineno)
         ]
         return max(around, key=lambda node: node.lineno, default=None)
+
+    def begin_function(self, function: ast.FunctionDef | ast.AsyncFunctionDef, lines: Sequence[str]) -> Splice | None:
+        """Lines at the beginning of a function, below its docstring; None where no line can be put."""
+        first, *others = function.body
+        has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        return self.insert_before(others[0] if others and has_docstring else first, lines)
 
     def insert_before(self, statement: ast.stmt, lines: Sequence[str]) -> Splice | None:
         """Lines before a statement, with its indentation; None where no line can be put."""

@@ -130,7 +130,7 @@ def _move_out(
     program: Program, file: ProgramFile, function: Function, statement: ast.stmt, kept: str
 ) -> ProgramChange | None:
     removed = file.remove(statement)
-    names = _list_parameters(function)
+    names = list_parameters(function)
     used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - set(dir(builtins))
     others = [node for one in function.body if one is not statement for node in ast.walk(one)]
     is_read = any(kept in (getattr(node, "attr", None), getattr(node, "id", None)) for node in others)
@@ -166,7 +166,8 @@ def _fill(statement: ast.stmt, names: set[str], values: Mapping[str, ast.expr]) 
     return ast.unparse(Fill().visit(ast.parse(ast.unparse(statement))))
 
 
-def _list_parameters(function: Function) -> list[str]:
+def list_parameters(function: Function | ast.Lambda) -> list[str]:
+    """The names of a function's parameters, without those for the rest."""
     arguments = function.args
     return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
@@ -174,7 +175,7 @@ def _list_parameters(function: Function) -> list[str]:
 def _find_arguments(function: Function, call: ast.Call, is_method: bool) -> dict[str, ast.expr]:
     """The values that a call of a function has for its parameters."""
     return {
-        **dict(zip(_list_parameters(function)[is_method:], call.args, strict=False)),
+        **dict(zip(list_parameters(function)[is_method:], call.args, strict=False)),
         **{one.arg: one.value for one in call.keywords if one.arg is not None},
     }
 
@@ -483,6 +484,47 @@ class AutocastOutside:
                     yield from _compile_inside(seen, file, function, callees)
 
 
+class CompileInside:
+    """The modules and methods that a function calls, compiled in its place, where torch gave up: the trunk of
+    `self.heads[task](self.trunk(x))`. At its limit, torch runs the rest eagerly anyway.
+    """
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        rows = (seen.unchanged or seen).evidence.rows(Compile)
+        limited = {(row.file, row.line) for row in rows if row.limit is not None}
+        names = {name for cause in seen.open_causes for name in (cause.path.root, *cause.path.names)} - {"self"}
+        for file, function in _list_compiled(seen, 1) if seen.open_causes else ():
+            if not any(seen.program.find(name) is file and line == _get_first_line(function) for name, line in limited):
+                continue
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and _is_own_attribute(node.func)]
+            callees = {ast.unparse(node.func): node.func for node in calls if not names & _list_passed(node)}
+            if callees:
+                yield from _compile_inside(seen, file, function, [*callees.values()])
+
+
+def _list_passed(call: ast.Call) -> set[str]:
+    """The names and attributes that are arguments of a call as they are."""
+    values = (*call.args, *(keyword.value for keyword in call.keywords))
+    return {name for one in values if (name := getattr(one, "id", getattr(one, "attr", None))) is not None}
+
+
+class GradModeInThread:
+    """The gradient mode of the first compile at the beginning of a thread: each thread has its own."""
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        for cause in seen.open_causes:
+            thread, mode = cause.facts.thread, next(iter(cause.values), "")
+            file = seen.program.find(thread.file) if thread is not None and thread.code else None
+            function = file.find_function(thread.line) if file is not None and thread is not None else None
+            if file is None or function is None or cause.source != "grad_mode" or mode not in ("True", "False"):
+                continue
+            line = f"torch.set_grad_enabled({mode})"
+            splice = file.begin_function(function, [line])
+            if splice is not None:
+                title = f"{line} in `{function.name}`, {format_place(file.name, function.lineno)}"
+                yield (change_file("code", title, file, splice),)
+
+
 class CacheAutocast:
     """Graphs that enter autocast, allowed in the cache: what they do depends on the arguments of that alone."""
 
@@ -500,8 +542,13 @@ def _list_compiled(seen: Observation, fewest: int) -> Iterator[tuple[ProgramFile
     for path, line in dict.fromkeys((row.file, row.line) for row in rows if (row.graph_ops or 0) >= fewest):
         file = seen.program.find(path)
         for function in _list_functions(file) if file is not None else ():
-            if line == min(node.lineno for node in (function, *function.decorator_list)):
+            if line == _get_first_line(function):
                 yield file, function  # type: ignore[misc]
+
+
+def _get_first_line(function: Function) -> int:
+    """The line that its code object has."""
+    return min(node.lineno for node in (function, *function.decorator_list))
 
 
 def _list_steps(function: Function) -> Iterator[ast.expr]:
@@ -593,7 +640,7 @@ def _compile(
 
 def _find_made(program: Program, file: ProgramFile, function: Function | None, name: str, levels: int) -> list[Made]:
     """The statement that makes what a function has by this name; in the callers, if it is a parameter."""
-    if function is not None and name in _list_parameters(function):
+    if function is not None and name in list_parameters(function):
         found = {}
         for other, call in program.list_calls(function.name) if levels else ():
             value = _find_arguments(function, call, False).get(name)
@@ -618,7 +665,7 @@ def _move_to_callers(
 ) -> ProgramChange | None:
     """`with context: loss = f(x)` at each call, if the region is all that the function does."""
     parameters = [*function.args.posonlyargs, *function.args.args]
-    used = {node.id for node in ast.walk(context) if isinstance(node, ast.Name)} & {*_list_parameters(function)}
+    used = {node.id for node in ast.walk(context) if isinstance(node, ast.Name)} & {*list_parameters(function)}
     passed = next((one for one in parameters if isinstance(context, ast.Name) and one.arg == context.id), None)
     others = [node for node in function.body if node is not region]
     is_whole = all(
@@ -676,5 +723,7 @@ CODE_MOVES: tuple[Move, ...] = (
     ComputeInInit(),
     FillInInit(),
     WhereForBranch(),
+    GradModeInThread(),
+    CompileInside(),
     EagerFirst(),
 )

@@ -9,6 +9,8 @@ see their changes. Packages can add moves: an entry point of the group `compiled
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..diagnosis.causes.cause import Cause, get_value_type
@@ -23,7 +25,7 @@ from ..diagnosis.source_edits import is_static, parse_call, replace_argument, wr
 from ..events import Compile
 from ..formatting import format_line, format_names, format_place
 from ..system import plugins
-from .code_moves import CODE_MOVES, AutocastOutside, CacheAutocast, CompileStep
+from .code_moves import CODE_MOVES, AutocastOutside, CacheAutocast, CompileStep, Function, list_parameters
 from .program import (
     Bundle,
     Move,
@@ -101,8 +103,8 @@ class FollowPlan:
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         steps = []
-        for step in seen.plan.steps:
-            bundle = _make_bundle(seen, CodeChange(step.settings, step.edits, step.change))
+        for step in seen.plan.steps if seen.chosen is None else ():
+            bundle = make_bundle(seen, CodeChange(step.settings, step.edits, step.change))
             steps += [bundle] if bundle else []
         if len(steps) > 1:
             yield tuple(change for bundle in steps for change in bundle)
@@ -115,12 +117,13 @@ class TryAlternatives:
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         for cause in seen.open_causes:
             for change in place_changes(advise(cause.alone).changes, cause):
-                bundle = _make_bundle(seen, change)
+                bundle = make_bundle(seen, change)
                 if bundle:
                     yield bundle
 
 
-def _make_bundle(seen: Observation, change: CodeChange) -> Bundle:
+def make_bundle(seen: Observation, change: CodeChange) -> Bundle:
+    """A change of the diagnosis as one of the program; empty if it does not fit, or only a person can make it."""
     edits = [edit for edit in change.edits if edit.kind != BEGIN]
     if all(edit.kind == "replace" and not edit.call for edit in edits):
         kind = "dynamic"
@@ -204,7 +207,7 @@ _SETTINGS = (
 
 def _set(seen: Observation, cause: Cause, settings: Mapping[str, str | int | bool]) -> Bundle:
     """Settings where they are in force for a cause."""
-    return _make_bundle(seen, place_settings(CodeChange({**settings}), cause.facts.threads))
+    return make_bundle(seen, place_settings(CodeChange({**settings}), cause.facts.threads))
 
 
 class Configure:
@@ -215,7 +218,8 @@ class Configure:
     def propose(self, seen: Observation) -> Iterator[Bundle]:
         named: list[ProgramChange] = []
         for cause in seen.open_causes:
-            yield from (_set(seen, cause, settings) for settings, fits in _SETTINGS if fits(cause))
+            fitting = [settings for settings, fits in _SETTINGS if fits(cause) and cause.kind != "length"]
+            yield from (_set(seen, cause, settings) for settings in fitting)
             sources = make_dynamic_fix(cause) if can_be_dynamic(cause) else None
             named += _set(seen, cause, sources) if sources else ()
         if named:
@@ -226,7 +230,7 @@ class Configure:
             found.update(remedy.settings or {})
         threads = find_threads(seen.evidence).list_all(breaks)
         for settings in [{name: value} for name, value in found.items()] + ([found] if len(found) > 1 else []):
-            yield _make_bundle(seen, place_settings(CodeChange({**settings}), threads))
+            yield make_bundle(seen, place_settings(CodeChange({**settings}), threads))
 
 
 class PrintLater:
@@ -273,65 +277,135 @@ _REGISTERS = tuple(
 )
 
 
-def _has_type(cause: Cause, name: str) -> bool:
-    return any(get_value_type(value) == name for value in cause.values)
+def _has_type(cause: Cause, *names: str) -> bool:
+    return any(get_value_type(value) in names for value in cause.values)
 
 
-# Tensors in place of numbers
+# Numbers
+
+
+class SymbolicNumber:
+    """`SymInt` for `int` in the schema of a custom operator: an `int` is one number in each graph."""
+
+    def propose(self, seen: Observation) -> Iterator[Bundle]:
+        lines = [cause.user_code or "" for cause in seen.open_causes if _has_type(cause, "int")]
+        for file, node in seen.program.list_method_calls("define"):
+            for schema in node.args:
+                name, _, arguments = str(getattr(schema, "value", "")).partition("(")
+                called = re.compile(rf"\b{re.escape(name.rpartition('::')[2])}\b")
+                if _INT.search(arguments.partition("->")[0]) and any(map(called.search, lines)):
+                    before, arrow, after = file.get_text(schema).partition("->")
+                    title = f"SymInt in the schema of {name}, {format_place(file.name, schema.lineno)}"
+                    splice = file.replace(schema, _INT.sub("SymInt", before) + arrow + after)
+                    yield (change_file("code", title, file, splice),)
+
+
+_INT = re.compile(r"\bint(?=\s+\w|\[|\?)")
 
 
 class TensorForNumber:
-    """A 0-dimensional tensor for a number that changes: at the call, where the attribute is set, or as a buffer."""
+    """A 0-dimensional tensor for a number that changes, where it comes from: at the call, where a name, an attribute or
+    an item is set, as a parameter that an inner function reads, as a buffer, or else before the call. In the end all
+    numbers at once: a number that stays can hide what a tensor saves.
+    """
 
     def propose(self, seen: Observation) -> Iterator[Bundle]:
-        for cause in seen.open_causes:
-            if not (_has_type(cause, "float") or _has_type(cause, "int")) or cause.path.is_size:
-                continue
-            edits = replace_argument(cause.values_at, "torch.tensor({0})")
-            change = change_edits(seen, edits, "tensor", f"torch.tensor({cause.name})") if edits else None
-            if change is not None:
-                yield (change,)
-            last = cause.path.steps[-1] if cause.path.steps else None
-            kind, key = ("global", cause.path.root) if last is None else (last.kind, last.value)
-            if not isinstance(key, str) or (last is None and cause.path.scope != "G"):
-                continue
-            tensors, buffers = [], []
-            for file, value, name in _list_values(seen.program, kind, key):
-                made, statement = f"torch.tensor({file.get_text(value)})", file.find_statement_of(value)
-                title = f"`{name}` as a tensor, {format_place(file.name, value.lineno)}"
-                tensors.append(change_file("tensor", title, file, file.replace(value, made)))
-                owner = name.removesuffix(f".{key}") if kind == "attr" else ""
-                function = file.find_function(statement.lineno) if statement is not None else None
-                if owner.isidentifier() and statement and function is not None and function.name == "__init__":
-                    text = f'{owner}.register_buffer("{key}", {made})'
-                    title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
-                    buffers.append(
-                        change_file("tensor", title, file, file.replace_statements(statement, statement, text))
-                    )
-            yield from (tuple(bundle) for bundle in (tensors, buffers) if bundle)
+        numbers = (cause for cause in seen.open_causes if not cause.path.is_size)
+        found = [[*_list_tensors(seen, cause)] for cause in numbers if _has_type(cause, "float", "int")]
+        yield from itertools.chain.from_iterable(found)
+        firsts = [bundles[0] for bundles in found if bundles]
+        if len(firsts) > 1:
+            yield tuple(dict.fromkeys(itertools.chain.from_iterable(firsts)))
+
+
+def _list_tensors(seen: Observation, cause: Cause) -> Iterator[Bundle]:
+    edits = replace_argument(cause.values_at, "torch.tensor({0})")
+    change = change_edits(seen, edits, "tensor", f"torch.tensor({cause.name})") if edits else None
+    if change is not None:
+        yield (change,)
+    last = cause.path.steps[-1] if cause.path.steps else None
+    kind, key = ("name", cause.path.root) if last is None else (last.kind, last.value)
+    if not isinstance(key, str) or (last is None and edits):
+        return
+    tensors = [*_list_parameters_read_inside(seen.program, key)] if last is None and cause.path.scope != "G" else []
+    buffers = []
+    for file, value, name in _list_values(seen.program, kind, key):
+        made, statement = f"torch.tensor({file.get_text(value)})", file.find_statement_of(value)
+        title = f"`{name}` as a tensor, {format_place(file.name, value.lineno)}"
+        tensors.append(change_file("tensor", title, file, file.replace(value, made)))
+        owner = name.removesuffix(f".{key}") if kind == "attr" else ""
+        function = file.find_function(statement.lineno) if statement is not None else None
+        # A plain class, without bases, has no buffers.
+        is_made = (
+            function is not None and function.name == "__init__" and bool(getattr(file.parents[function], "bases", []))
+        )
+        if owner.isidentifier() and statement and is_made:
+            text = f'{owner}.register_buffer("{key}", {made})'
+            title = f"`{name}` as a buffer, {format_place(file.name, statement.lineno)}"
+            buffers.append(change_file("tensor", title, file, file.replace_statements(statement, statement, text)))
+    yield from (tuple(bundle) for bundle in (tensors or _set_before_calls(seen.program, cause), buffers) if bundle)
 
 
 def _list_values(program: Program, kind: str, name: str) -> Iterator[tuple[ProgramFile, ast.expr, str]]:
-    """What is assigned to a global (`STEP = 0`), an attribute (`self.scale = 0.5`), or an item: `group["lr"] = 0.1`, or
-    `lr=0.1` where an optimizer is made.
+    """What is assigned to a name that is a global (`STEP = 0`) or that an inner function reads, to an attribute
+    (`self.scale = 0.5`), or to an item: `group["lr"] = 0.1`, or `lr=0.1` where an optimizer is made.
     """
     for file, node in program.walk(ast.AST):
-        if isinstance(node, ast.Call) and kind not in ("global", "attr"):
+        if isinstance(node, ast.Call) and kind not in ("name", "attr"):
             yield from ((file, keyword.value, name) for keyword in node.keywords if keyword.arg == name)
         if not isinstance(node, ast.Assign):
             continue
         target = node.targets[0]
-        if kind == "global":
+        if kind == "name":
             is_meant = [ast.unparse(each) for each in node.targets] == [name]
             function = file.find_function(node.lineno) if is_meant else None
             if function is not None:
-                is_meant = any(name in one.names for one in ast.walk(function) if isinstance(one, ast.Global))
+                is_global = any(name in one.names for one in ast.walk(function) if isinstance(one, ast.Global))
+                is_meant = is_global or _is_read_inside(function, name)
         elif kind == "attr":
             is_meant = len(node.targets) == 1 and isinstance(target, ast.Attribute) and target.attr == name
         else:
             is_meant = isinstance(target, ast.Subscript) and ast.unparse(target.slice) == repr(name)
         if is_meant:
             yield file, node.value, ast.unparse(target) if kind == "attr" else name
+
+
+def _list_parameters_read_inside(program: Program, name: str) -> Iterator[ProgramChange]:
+    """`window = torch.tensor(window)` in each function with such a parameter that an inner function reads."""
+    for file, function in program.walk(ast.FunctionDef):
+        if name in list_parameters(function) and _is_read_inside(function, name):
+            line = f"{name} = torch.tensor({name})"
+            splice = file.begin_function(function, [line])
+            if splice is not None:
+                yield change_file("tensor", f"{line}, {format_place(file.name, function.lineno)}", file, splice)
+
+
+def _is_read_inside(function: Function, name: str) -> bool:
+    """True if a function inside of this one reads a name that is not its own."""
+    inner = (node for node in ast.walk(function) if node is not function and isinstance(node, Function | ast.Lambda))
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for one in inner
+        if name not in list_parameters(one)
+        for node in ast.walk(one)
+    )
+
+
+def _set_before_calls(program: Program, cause: Cause) -> list[ProgramChange]:
+    """`params.scale = torch.as_tensor(params.scale)` before each call that recompiled."""
+    changes = []
+    for site, value in cause.values_at.items():
+        path, call, file = write_path(value), parse_call(site.call or ""), program.find(site.file)
+        called = program.list_calls(ast.unparse(call.func)) if call is not None else ()
+        found = (one for other, one in called if other is file and one.lineno <= site.line <= (one.end_lineno or 0))
+        node = next(found, None)
+        statement = file.find_statement_of(node) if file is not None and node is not None else None
+        if file is None or statement is None or path is None or not cause.path.steps:
+            return []
+        line = f"{path} = torch.as_tensor({path})"
+        splice = file.insert_before(statement, [line])
+        changes += [change_file("tensor", line, file, splice)] if splice is not None else []
+    return changes
 
 
 #: All moves, in the order in which their changes are preferred.
@@ -346,6 +420,7 @@ MOVES: tuple[Move, ...] = (
     Configure(),
     PrintLater(),
     TryAlternatives(),
+    SymbolicNumber(),
     TensorForNumber(),
     *CODE_MOVES,
     Isolate(),

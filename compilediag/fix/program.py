@@ -210,23 +210,24 @@ Bundle = tuple[ProgramChange, ...]
 @dataclass(frozen=True)
 class Observation:
     """What a run of the program in some state showed. `unchanged` is what the unchanged program showed. `is_uncached`:
-    a graph enters autocast, so no cache keeps it.
+    a graph enters autocast, so no cache keeps it. `chosen` are the causes to move for, if that is not all.
     """
 
     program: Program
     evidence: Evidence
     unchanged: Observation | None = None
     is_uncached: bool = False
+    chosen: tuple[Cause, ...] | None = None
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The root causes of the recompiles that happened."""
-        return tuple(find_causes(self.evidence))
+        return tuple(find_causes(self.evidence)) if self.chosen is None else self.chosen
 
     @cached_property
     def open_causes(self) -> tuple[Cause, ...]:
-        """Those of which not every compiled version is needed."""
-        return tuple(cause for cause in self.causes if not advise(cause.alone).is_expected)
+        """Those of which not every compiled version is known to be needed."""
+        return tuple(cause for cause in self.causes if not is_needed(cause))
 
     @cached_property
     def plan(self) -> Plan:
@@ -263,6 +264,16 @@ def change_edits(seen: Observation, edits: Sequence[Edit], kind: str, title: str
     except EditError:
         return None
     return ProgramChange(kind, title, parts) if parts else None
+
+
+#: Rules about conditions: a version for each side is expected, and still the condition can be decided by the caller.
+_CONDITIONS = ("branch", "size_relation")
+
+
+def is_needed(cause: Cause) -> bool:
+    """True if every compiled version is known to be needed."""
+    advice = advise(cause.alone)
+    return advice.is_expected and advice.rule.id not in _CONDITIONS
 
 
 def can_be_dynamic(cause: Cause) -> bool:

@@ -47,14 +47,21 @@ def describe_fix(result: FixResult, folder: str | None = None) -> Section:
     equal.sort(key=lambda one: one.state.lines)
     alternatives = [[f"{one.title} ({format_amount(one.state.lines, 'line')})"] for one in equal[:_MOST_ALTERNATIVES]]
     blocks += ["As good:", Items(alternatives)] if alternatives else []
-    rejected = [attempt for attempt in result.attempts if attempt.state.objection]
+    rejected = _list_rejected(result)
     if rejected:
-        blocks += ["Tried and rejected:", Items([[f"{one.title}: {one.state.objection}."] for one in rejected])]
+        blocks += ["Tried and rejected:", Items([[f"{one}."] for one in rejected])]
     return Section(*blocks, *_list_notes(result))
 
 
 _MOST_ALTERNATIVES = 3
+_MOST_TRIED = 4
 _NOT_PROVEN = "Not proven with the program's own backend."
+
+
+def _list_rejected(result: FixResult) -> tuple[str, ...]:
+    """What was rejected, and why; once, if it was tried on several states."""
+    found = (f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection)
+    return tuple(dict.fromkeys(found))
 
 
 def _list_notes(result: FixResult) -> tuple[str, ...]:
@@ -63,12 +70,24 @@ def _list_notes(result: FixResult) -> tuple[str, ...]:
 
 def _describe_left(left: Left) -> str:
     """`x.shape[0] was 4, then 6 at call 5 (1 recompile, model.py:31: y = x + k): every compiled version is needed`"""
-    reason = "every compiled version is needed" if left.is_needed else left.reason or "no move is known"
     numbers = format_names([str(number) for number in left.calls], 5) if left.calls else ""
     when = f" at call{'s' if len(left.calls) > 1 else ''} {numbers}" if numbers else ""
     amount = format_amount(left.recompiles, "recompile") if left.recompiles else ""
     facts = ", ".join(filter(None, (amount, left.line)))
-    return f"{left.what}{when}{f' ({facts})' if facts else ''}: {reason}"
+    return f"{left.what}{when}{f' ({facts})' if facts else ''}: {_explain_left(left)}"
+
+
+def _explain_left(left: Left) -> str:
+    """Why it is left: what was tried for it, and what a person can do."""
+    if left.is_needed:
+        return "every compiled version is needed"
+    shown = [
+        f"{one.title} ({one.objection or f'recompiles {one.recompiles_before} -> {one.recompiles}'})"
+        for one in left.tried[:_MOST_TRIED]
+    ]
+    more = len(left.tried) - len(shown)
+    tried = f"Tried: {'; '.join(shown)}{f'; and {more} more' if more else ''}." if shown else ""
+    return " ".join(filter(None, (left.reason, tried))) or "no move is known"
 
 
 def make_headline(result: FixResult) -> str:
@@ -162,7 +181,7 @@ def to_outcome(result: FixResult) -> SearchOutcome:
         left=tuple(
             f"{left.place}: {_describe_left(left)}" if left.place else _describe_left(left) for left in result.left
         ),
-        rejected=tuple(f"{one.title}: {one.state.objection}" for one in result.attempts if one.state.objection),
+        rejected=_list_rejected(result),
         notes=_list_notes(result),
         **measured,
     )

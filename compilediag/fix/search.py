@@ -13,11 +13,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ..diagnosis.causes.cause import get_value_type
+from ..diagnosis.causes.cause import Cause, get_value_type
 from ..diagnosis.evidence import Evidence, group_by
 from ..diagnosis.rule import format_user_line
 from ..diagnosis.rules.graph_breaks import describe_remedy, list_breaks
-from ..diagnosis.rules.recompiles import advise
+from ..diagnosis.rules.guards_on_numbers import ALL_DYNAMIC
+from ..diagnosis.rules.recompiles import advise, place_changes
 from ..diagnosis.source_edits import EditError
 from ..errors import CompilediagError
 from ..formatting import format_amount, format_function, format_line, format_names, format_place, format_seconds
@@ -34,8 +35,8 @@ from ..trials.measured_run import (
     read_calls,
 )
 from .code_moves import CompileStep
-from .moves import FIRST, list_moves
-from .program import KINDS, Bundle, Move, Observation, Program, ProgramChange
+from .moves import FIRST, DynamicTrue, list_moves, make_bundle
+from .program import KINDS, Bundle, Move, Observation, Program, ProgramChange, is_needed
 
 #: Calls after the last compile that a run makes: a share of those before, and at least so many.
 _MORE_CALLS, _FEWEST_CALLS = 0.25, 20
@@ -154,12 +155,23 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class TriedFor:
+    """A change that a run tried for what is left, and the recompiles before and with it."""
+
+    title: str
+    recompiles_before: int
+    recompiles: int
+    objection: str | None
+
+
+@dataclass(frozen=True)
 class Left:
     """A cause of recompiles or a graph break that remains.
 
     `place` is the user's call, `calls` are the numbers of the outer calls at which it recompiled, and `line` is the
     line that made the guard, or that ends the graph, with its code. `is_needed`: no change of the program that keeps
-    what it computes removes it.
+    what it computes removes it, as far as that is known. `tried` are the changes that runs tried for it; then `reason`
+    recommends none of those.
     """
 
     what: str
@@ -169,6 +181,7 @@ class Left:
     is_needed: bool
     line: str = ""
     calls: tuple[int, ...] = ()
+    tried: tuple[TriedFor, ...] = ()
 
 
 @dataclass
@@ -265,7 +278,11 @@ class Search:
         """Search to the end, or to an interrupt, which ends the search but not its result."""
         try:
             if self._begin_search():
-                self._finish(self._leave_out(self._climb(self._unchanged[0])))
+                best = self._climb(self._unchanged[0])
+                if best.score.result >= self._unchanged[0].score.result:
+                    # Fewer failing guards led nowhere.
+                    best = self._climb(self._unchanged[0], detours=0, with_hints=False)
+                self._finish(self._leave_out(best))
         except KeyboardInterrupt:
             self.result.is_interrupted = True
         finally:
@@ -420,13 +437,13 @@ class Search:
 
     # The climb
 
-    def _climb(self, best: State, detours: int = _MOST_DETOURS) -> State:
+    def _climb(self, best: State, detours: int = _MOST_DETOURS, with_hints: bool = True) -> State:
         """Build on the best state as long as a move makes it better. Then on states that are as good, in which another
         cause has taken the place of one that is gone: what a function does after a graph break in a loop, or after the
-        recompile limit, is seen only then.
+        recompile limit, is seen only then. `with_hints`: a first step may be one that only has fewer failing guards.
         """
-        while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best)):
-            best = better
+        while (best is self._unchanged[0] or best.score.is_open) and (better := self._take_step(best, with_hints)):
+            best, with_hints = better, True
         as_good = sorted(filter(partial(is_detour, best=best), self._known.values()), key=lambda state: state.rank)
         for state in as_good[:_MOST_DETOURS] if best.score.is_open and detours else ():
             self._detours.add(state.number)
@@ -435,10 +452,14 @@ class Search:
                 return self._climb(reached, detours)
         return best
 
-    def _take_step(self, best: State) -> State | None:
+    def _take_step(self, best: State, with_hints: bool) -> State | None:
         """The first state that is better, by the moves for what remains; on the unchanged program the best of several
         whole changes.
         """
+
+        def is_step(state: State) -> bool:
+            return is_better(state, best) and (with_hints or state.score.result < best.score.result)
+
         kept = _KEPT_RUNS if best.lines > 1 else 0
         if self._is_exhausted(kept):
             return None
@@ -446,7 +467,7 @@ class Search:
         if best is self._unchanged[0]:
             found: list[State] = []
             for state in self._attempt_all(best, self._propose(FIRST, seen, 1)):
-                if is_better(state, best):
+                if is_step(state):
                     found.append(state)
                     # Nothing is better than what leaves nothing, is one line and no setting.
                     is_least = not state.score.is_open and state.lines <= 1 and state.is_local
@@ -457,7 +478,7 @@ class Search:
                 self._keep_better(first)
                 return first
         for state in self._attempt_all(best, self._propose(self._moves, seen)):
-            if is_better(state, best):
+            if is_step(state):
                 self._keep_better(state)
                 return state
             if self._is_exhausted(kept):
@@ -551,7 +572,7 @@ class Search:
 
     def _finish(self, best: State) -> None:
         result = self.result
-        result.left = tuple(_list_left(self._observe(best), best))
+        result.left = tuple(self._list_left(best))
         if not best.changes or not self._limits.with_proof:
             return
         self._runner.fork_no_more()
@@ -566,7 +587,7 @@ class Search:
             refuted = replace(state, objection=f"with the program's own backend: {result.proof.objection}")
             result.attempts = [replace(one, state=refuted) if one.state == state else one for one in result.attempts]
         best = result.after or best
-        result.left = tuple(_list_left(self._observe(best), best))
+        result.left = tuple(self._list_left(best))
 
     def _prove(self, state: State) -> Proof:
         """Run the program with its own backend, unchanged and changed, two times each and in turn."""
@@ -581,6 +602,57 @@ class Search:
             objection = "with the program's own backend the changes do not help"
         before, after = (min(states, key=lambda one: one.run.compile_seconds) for states in (self._own, afters))
         return Proof(before, replace(after, objection=objection))
+
+    # What is left
+
+    def _list_left(self, state: State) -> Iterator[Left]:
+        seen = self._observe(state)
+        begins = state.calls.begins if state.calls is not None else ()
+        if state.is_unrolled:
+            yield Left(f"a loop is unrolled: {format_amount(state.run.largest, 'call')} in a graph", "", "", 0, False)
+        if state.run.uncached:
+            graphs = format_amount(state.run.uncached, "graph")
+            yield Left(f"no cache keeps {graphs}: autocast is entered inside", "", "", 0, False)
+        for cause in seen.causes:
+            advice, tried = advise(cause.alone), self._list_tried(self._list_own(seen, cause))
+            named = [make_bundle(seen, change) for change in place_changes(advice.changes, cause)]
+            named += DynamicTrue().propose(seen) if ALL_DYNAMIC in advice.action else ()
+            is_refuted = bool(self._list_tried(named))
+            numbers = dict.fromkeys(sum(begin <= row.time_ns for begin in begins) for row in cause.recompiles)
+            yield Left(
+                advice.what_changed,
+                cause.user_place,
+                "" if is_refuted else advice.suggestion,
+                len(cause.recompiles),
+                is_needed(cause),
+                format_user_line(cause)[2:-1],
+                tuple(number for number in numbers if number),
+                tried,
+            )
+        breaks = group_by(list_breaks(seen.evidence), lambda row: (row.user_file, row.user_line, row.reason))
+        for (file, line, reason), rows in breaks.items():
+            change, text = describe_remedy(rows, seen.evidence)
+            tried = self._list_tried([make_bundle(seen, change)] if change is not None else [])
+            what, code = f"graph break: {reason}", format_line(rows[0].user_code or "", 80)
+            yield Left(what, format_place(file, line), "" if tried else text, 0, False, code, (), tried)
+
+    def _list_own(self, seen: Observation, cause: Cause) -> list[Bundle]:
+        """What moves propose because of a cause."""
+        others, own = (
+            [bundle for _, bundle in self._propose(self._moves, replace(seen, chosen=chosen))]
+            for chosen in ((), (cause,))
+        )
+        return [bundle for bundle in own if bundle not in others]
+
+    def _list_tried(self, bundles: Iterable[Bundle]) -> tuple[TriedFor, ...]:
+        """What was tried of some bundles, and what it gave."""
+        wanted = [{*bundle} for bundle in bundles if bundle]
+        found = (
+            TriedFor(one.title, one.before.run.recompiles, one.state.run.recompiles, one.state.objection)
+            for one in self.result.attempts
+            if any(each <= {*one.state.changes} and not each <= {*one.before.changes} for each in wanted)
+        )
+        return tuple(dict.fromkeys(found))
 
 
 def is_better(state: State, best: State) -> bool:
@@ -660,30 +732,3 @@ def _drop_overlapping(changes: Sequence[ProgramChange], bundle: Sequence[Program
             for other, start, end in spans
         )
     ]
-
-
-def _list_left(seen: Observation, state: State) -> Iterator[Left]:
-    begins = state.calls.begins if state.calls is not None else ()
-    if state.is_unrolled:
-        yield Left(f"a loop is unrolled: {format_amount(state.run.largest, 'call')} in a graph", "", "", 0, False)
-    if state.run.uncached:
-        graphs = format_amount(state.run.uncached, "graph")
-        yield Left(f"no cache keeps {graphs}: autocast is entered inside", "", "", 0, False)
-    for cause in seen.causes:
-        advice = advise(cause.alone)
-        numbers = dict.fromkeys(sum(begin <= row.time_ns for begin in begins) for row in cause.recompiles)
-        yield Left(
-            advice.what_changed,
-            cause.user_place,
-            advice.suggestion,
-            len(cause.recompiles),
-            advice.is_expected,
-            format_user_line(cause)[2:-1],
-            tuple(number for number in numbers if number),
-        )
-    breaks = group_by(list_breaks(seen.evidence), lambda row: (row.user_file, row.user_line, row.reason))
-    for (file, line, reason), rows in breaks.items():
-        code = format_line(rows[0].user_code or "", 80)
-        yield Left(
-            f"graph break: {reason}", format_place(file, line), describe_remedy(rows, seen.evidence)[1], 0, False, code
-        )

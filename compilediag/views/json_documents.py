@@ -56,7 +56,7 @@ class FixDocument(JsonDocument):
     changes: tuple[dict[str, Any], ...] = described("the changes, and the recompiles without each of them")
     search: dict[str, Any] = described("what the runs of the search measured")
     proof: dict[str, Any] | None = described("what the runs of the proof measured; null if there was none")
-    left: tuple[dict[str, Any], ...] = described("causes that are left, and whether they are needed")
+    left: tuple[dict[str, Any], ...] = described("causes that are left, whether they are needed, and what was tried")
     tried: tuple[dict[str, Any], ...] = described("each change that was tried, and the objection to it")
     runs: int = described("runs in all")
     seconds: float = described("seconds that the search took")

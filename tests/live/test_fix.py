@@ -217,6 +217,131 @@ print(float(double(torch.ones(3)).sum()))
 #: torch moves no tuple.
 PRINTS_A_SHAPE = PRINTS_INSIDE.replace('"doubled"', '"doubled", tuple(y.shape)')
 
+#: A number that an inner function reads; each request has its own.
+CLOSURE = """
+import torch
+
+def make(scale):
+    def act(x):
+        return x * scale
+    return act
+
+@torch.compile(backend="eager", dynamic=False)
+def apply(x, act):
+    return act(x)
+
+for n in (1, 2, 3):
+    print(float(apply(torch.ones(4), make(n / 2)).sum()))
+"""
+
+#: Two fields of an argument: with a tensor for one of them, the other one recompiles.
+FIELDS = """
+import dataclasses
+import torch
+
+@dataclasses.dataclass
+class Params:
+    scale: float
+    shift: float
+
+@torch.compile(backend="eager", dynamic=False)
+def apply(x, params):
+    return x * params.scale + params.shift
+
+for n in (1, 2, 3):
+    params = Params(n / 2, n / 4)
+    print(float(apply(torch.ones(4), params).sum()))
+"""
+SET_FIELDS = """
+    params.scale = torch.as_tensor(params.scale)
+    params.shift = torch.as_tensor(params.shift)
+    print(float(apply(torch.ones(4), params).sum()))
+"""
+
+#: Three numbers of one call: all recompile as long as one of them is a number.
+ARGUMENTS = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def apply(x, a, b, c):
+    return x * a + b - c
+
+for n in (1, 2, 3):
+    a, b, c = n / 2, n / 4, n / 8
+    print(float(apply(torch.ones(4), a, b, c).sum()))
+"""
+
+#: Gradients are off in the main thread only.
+THREAD = """
+import threading
+import torch
+
+torch.set_grad_enabled(False)
+model = torch.compile(torch.nn.Linear(4, 4), backend="eager")
+torch.nn.init.ones_(model.weight)
+model(torch.ones(2, 4))
+
+def work():
+    print(model(torch.ones(2, 4)).shape)
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+#: torch gives up on forward, for which each name is another function. `compile()` of a class of torch.nn does nothing.
+HEADS = """
+import torch
+
+torch._dynamo.config.recompile_limit = 2
+
+class Trunk(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = Trunk(4, 4)
+        self.heads = torch.nn.ModuleDict({name: torch.nn.Linear(4, 2) for name in "abcd"})
+
+    def forward(self, x, task):
+        return self.heads[task](self.trunk(x)).square()
+
+torch.manual_seed(0)
+model = Model()
+compiled = torch.compile(model, backend="eager")
+for task in "abcd":
+    print(float(compiled(torch.ones(2, 4), task).sum()))
+"""
+TRUNK = """
+compiled = model
+compiled.trunk.compile(backend="eager")
+"""
+
+#: An `int` of a schema is one number in each graph.
+SCHEMA = """
+import torch
+
+library = torch.library.Library("own", "DEF")
+library.define("repeat(Tensor x, int count) -> Tensor")
+
+@torch.library.impl("own::repeat", "CompositeExplicitAutograd", lib=library)
+def repeat(x, count):
+    return x * count
+
+@torch.library.register_fake("own::repeat", lib=library)
+def repeat_fake(x, count):
+    return torch.empty_like(x)
+
+@torch.compile(backend="eager")
+def apply(x, count):
+    return torch.ops.own.repeat(x, count)
+
+for count in (2, 3, 4, 5):
+    print(float(apply(torch.ones(3), count).sum()))
+"""
+
 #: Each layer has keys of its own, so each is compiled for itself; torch gives up at the ninth.
 LAYERS = """
 import torch
@@ -280,11 +405,20 @@ def test_a_graph_break_at_which_torch_gave_up_is_removed(fix, script):
             (KEEPS, "code", KEPT),
             (PRINTS_INSIDE, "settings", "torch._dynamo.config.reorderable_logging_functions.add(print)\n"),
             (PRINTS_A_SHAPE, "code,settings", "    print(f'doubled {tuple(y.shape)}')\n"),
+            (CLOSURE, "tensor", "    scale = torch.tensor(scale)\n"),
+            (FIELDS, "tensor", SET_FIELDS),
+            (ARGUMENTS, "tensor", "apply(torch.ones(4), torch.tensor(a), torch.tensor(b), torch.tensor(c))"),
+            (THREAD, "code", "def work():\n    torch.set_grad_enabled(False)\n"),
+            (HEADS, "code", TRUNK),
+            (SCHEMA, "code,dynamic", 'define("repeat(Tensor x, SymInt count) -> Tensor")'),
         ],
         [PRINTS_INSIDE],
         why="a whole search",
     ),
-    ids=["a statement and a branch", "print", "a print of a tuple"],
+    ids=[
+        *("a statement and a branch", "print", "a print of a tuple", "a closure", "fields", "several arguments"),
+        *("a thread", "the trunk of heads", "a schema"),
+    ],
 )
 def test_what_the_code_does_is_changed_where_it_stays_the_same(fix, script, text, kinds, lines):
     path = script(text)
@@ -332,6 +466,35 @@ def attend(x, mask=None):
 x = torch.ones(4)
 print(float(attend(x)), float(attend(x, torch.ones(4))))
 """
+#: A list needs the number itself: settings, which the plan proposes, save nothing.
+REFUTED = """
+import torch
+
+class Sampler(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.at, self.scales = 2, [0.5, 0.25, 0.125, 0.0625, 0.75, 2.0]
+
+    def forward(self, x):
+        return x * self.scales[self.at]
+
+sampler = Sampler()
+step = torch.compile(sampler, backend="eager")
+for at in (2, 3, 4):
+    sampler.at = at
+    print(float(step(torch.ones(4)).sum()))
+"""
+#: The number varies with `dynamic=True`, and the condition is left: the caller could decide it.
+CONDITION = """
+import torch
+
+@torch.compile(backend="eager", dynamic=True)
+def step(x, k):
+    return x.sum() if k > 3 else x.mean() * k
+
+for k in (2, 3, 5):
+    print(float(step(torch.ones(4), k)))
+"""
 RAISES = "import torch\ntorch.compile(lambda x: x, backend='eager')(torch.ones(2))\nraise ValueError('mine')"
 
 
@@ -342,6 +505,24 @@ def test_a_program_without_a_change_is_left_as_it_is(fix, script, text, code):
     assert (found["exit_code"], found["patch"], found["changes"]) == (code, "", [])
     assert path.read_text() == textwrap.dedent(text)
     assert [left["is_needed"] for left in found["left"]] == [True] * (code == 0)
+
+
+def test_what_runs_have_refuted_is_reported_and_not_recommended(fix, script):
+    script(REFUTED)
+    found = fix("--fast", "--allow", "settings,dynamic", "train.py")
+    (left,) = found["left"]
+    assert (found["exit_code"], left["reason"], left["is_needed"]) == (2, "", False)
+    assert {one["title"] for one in left["tried"]} == {one["title"] for one in found["tried"]}
+    assert any("dynamic_sources" in one["title"] for one in left["tried"])
+    for one in left["tried"]:
+        assert one["objection"] is None and one["recompiles"] == one["recompiles_before"] == left["recompiles"]
+
+
+def test_a_condition_is_not_said_to_be_needed(fix, script):
+    script(CONDITION)
+    found = fix("--fast", "train.py")
+    assert [(left["is_needed"], left["recompiles"]) for left in found["left"]] == [(False, 1)]
+    assert found["exit_code"] == 2 and found["left"][0]["reason"]
 
 
 #: Only the first run recompiles.

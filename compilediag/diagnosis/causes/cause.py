@@ -15,6 +15,7 @@ from typing import TypeVar
 from ...decode.guards.guard_forms import FUNCTORCH_LEVELS
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import (
+    HOOKS,
     Path,
     Step,
     format_expression,
@@ -241,6 +242,14 @@ class Cause:
     def is_set_once(self) -> bool:
         """True for an attribute of a module or a global that recompiled each function once: a first call sets it."""
         return (self.path.is_module_attribute or self.path.scope == "G") and self.max_per_function == 1
+
+    @property
+    def is_container_filled(self) -> bool:
+        """True for a container that was empty and then had one length, as what a first call fills. A call registers no
+        hooks.
+        """
+        is_filled = len(self.values) == 2 and self.values[0] == "0"
+        return self.kind == "length" and is_filled and not self.path.has_attribute(*HOOKS)
 
     @property
     def region(self) -> int | None:
@@ -614,8 +623,7 @@ def is_another_way(cause: Cause) -> bool:
         case "mode_stack":
             return cause.is_transform
         case "length":
-            is_filled = len(cause.values) == 2 and cause.values[0] == "0"
-            return is_filled and not cause.is_optimizer_state
+            return cause.is_container_filled and not cause.is_optimizer_state
     return False
 
 
