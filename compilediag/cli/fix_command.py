@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -49,8 +50,8 @@ class FixCommand(Command):
     What the script does otherwise, such as writing checkpoints, happens in each run.
 
     The exit code is 0 if a change is proven and what is left is needed, or if there is nothing to fix; 1 if something
-    is left that could be avoided, 2 if nothing was proven, 3 if the script cannot be tried, and 130 after Ctrl-C: the
-    best change so far is printed, and --write writes nothing.
+    is left that could be avoided, 2 if nothing was proven, 3 if the script cannot be tried, and 130 after Ctrl-C
+    or SIGTERM: the best change so far is printed, and --write writes nothing.
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -96,8 +97,11 @@ class FixCommand(Command):
         if not job.is_module:
             check_input(job.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
         folder = os.getcwd()
+        # `timeout` and the schedulers of clusters end a command with SIGTERM: what was found by then is printed too.
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         with tempfile.TemporaryDirectory(prefix="compilediag-fix-", ignore_cleanup_errors=True) as temporary:
             result = _search(args, Path(temporary), command, job)
+            signal.signal(signal.SIGTERM, previous)
             patch = make_patch(result, folder)
             if args.json:
                 from compilediag.views.json_documents import FixDocument

@@ -639,12 +639,12 @@ def test_an_interrupt_prints_the_best_so_far_and_writes_nothing(forked_commands,
     assert (tmp_path / "train.py").read_text() == textwrap.dedent(TWO_CAUSES)
 
 
-def test_an_interrupt_of_the_first_run_says_that_nothing_was_found(forked_commands, script, tmp_path):
+def test_an_end_during_the_first_run_says_that_nothing_was_found(forked_commands, script, tmp_path):
     script("import pathlib, time\npathlib.Path('began').touch()\ntime.sleep(300)")
     with begin_fix(tmp_path) as process:
         while not (tmp_path / "began").exists() and process.poll() is None:
             time.sleep(0.05)
-        found, _ = interrupt(process)
+        found, _ = interrupt(process, signal.SIGTERM)
     assert found["headline"].startswith("Interrupted: nothing was found") and found["patch"] == ""
 
 
@@ -655,9 +655,9 @@ def begin_fix(folder, *options):
     )
 
 
-def interrupt(process):
+def interrupt(process, number=signal.SIGINT):
     """Interrupt a search; its result, and what it says beside."""
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     stdout, stderr = process.communicate(timeout=300)
     found = json.loads(stdout)
     assert process.returncode == found["exit_code"] == 130
