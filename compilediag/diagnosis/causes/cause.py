@@ -61,8 +61,8 @@ ZERO_ONE = frozenset({"0", "1"})
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WHOLE = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
-#: torch's mark on the guard of a symbol that Python code needed as a number.
-EVALUATED = "in evaluate_expr"
+#: torch's mark on the guard of a symbol that Python code needed as a number: Dynamo itself took the number out.
+EVALUATED = "(_dynamo/variables/"
 #: Guards on the object itself: that two objects look the same does not make them one cause.
 _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
@@ -300,11 +300,13 @@ class Cause:
 
     @cached_property
     def torch_sources(self) -> tuple[str, ...]:
-        """torch's names of the value, one for each instance of a module; empty if one of them is not certain."""
-        names: dict[str, str | None] = {}
-        for source, reason in list_unique((row.guard_source, row.reason) for row in self.recompiles):
+        """torch's names of the value, one for each instance of a module, and for each function, whose parameters lead to
+        it in other ways; empty if one of them is not certain.
+        """
+        names: dict[tuple[Place, str], str | None] = {}
+        for place, source, reason in list_unique((get_place(r), r.guard_source, r.reason) for r in self.recompiles):
             if source:
-                names[source] = names.get(source) or find_torch_source(source, reason)
+                names[place, source] = names.get((place, source)) or find_torch_source(source, reason)
         found = list_unique(name for name in names.values() if name is not None)
         return () if None in names.values() else found
 

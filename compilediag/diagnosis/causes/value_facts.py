@@ -126,7 +126,8 @@ class ValueFacts:
     in; None for the main thread. `threads` are those in which the function was compiled; empty if settings are the same
     in all of them. `replaces_aot_eager` is true if the stance aot_eager_then_compile compiled the
     entries that failed, to replace them at the next call. `static_choices` are what the user wrote that keeps numbers
-    static; they are read only where a number changed more than once.
+    static; they are read only where a number changed more than once. `has_failed` is true if torch could not compile
+    one of its recompiles, in which a number or size varies.
     """
 
     value_need: ShapeNeed | None = None
@@ -144,6 +145,7 @@ class ValueFacts:
     static_sources: str = ""
     replaces_aot_eager: bool = False
     static_choices: tuple[StaticChoice, ...] = ()
+    has_failed: bool = False
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -221,6 +223,7 @@ class FactIndex:
         self._choices = StaticChoices(evidence)
         self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
         self._parameters = {(row.compile_key, row.guard_source) for row in failures if PARAMETER.match(row.guard or "")}
+        self._failed = {row.compile_key for row in compiles if row.outcome == "failed" and row.limit is None}
         self._absent = _list_absent([*failures, *evidence.rows(Recompile)])
         first_calls = {get_place(row) for row in evidence.rows(RefusedCall) if row.ran == _AOT_EAGER}
         self._replaced = {c.compile_key for c in compiles if c.backend == _AOT_EAGER and get_place(c) in first_calls}
@@ -268,7 +271,12 @@ class FactIndex:
             threads=self._threads.list_all(self._list_compiles(rows)),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
+            has_failed=any(map(self.has_failed, rows)),
         )
+
+    def has_failed(self, row: Recompile) -> bool:
+        """True if torch could not compile what it recompiled."""
+        return row.compile_key in self._failed
 
     def _has_conditions(
         self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False

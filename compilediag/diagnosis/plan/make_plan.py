@@ -19,6 +19,7 @@ from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, 
 from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
+from ..rules.failures import COMPILE_FAILED, find_failures
 from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
 from ..rules.recompiles import advise, find_recompiles, find_side_effects
 from .plan import Outcome, Plan, PlanStep, SearchOutcome, UnresolvedCause, is_outdated, read_stored
@@ -44,6 +45,12 @@ def _list_gaps(evidence: Evidence, is_collected: bool) -> list[str]:
         *([] if is_collected else [NOT_ALWAYS]),
         *([_AFTER_LIMIT.format(format_names(limited))] if limited else []),
     ]
+
+
+def _list_failures(evidence: Evidence) -> list[str]:
+    """The compiles that failed: no change of the plan is about them, and the program may not run on."""
+    titles = list_unique(finding.title for finding in find_failures(evidence) if finding.rule == COMPILE_FAILED)
+    return [f"{title.rstrip('.')}. A finding says what to do." for title in titles]
 
 
 def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidate]) -> dict[Recompile, Blockers]:
@@ -95,6 +102,7 @@ def _explain_unresolved(number: int, candidates: Sequence[Candidate], blockers: 
 #: Settings that make numbers dynamic.
 _DYNAMIC_SETTINGS = frozenset({"dynamic_sources", "allow_unspec_int_on_nn_module"})
 _MARK = "mark_dynamic("
+_FAILED = "torch failed to compile the version in which it varies"
 #: Guards that making a value dynamic removes.
 _OF_NUMBERS = ("tensor_size", "value", "symbolic_shape")
 #: Part of a change that does something by itself: a setting's item, or a line at a place.
@@ -119,6 +127,11 @@ class Candidate:
     @property
     def change(self) -> CodeChange | None:
         return self.changes[0] if self.changes else None
+
+    @property
+    def is_certain(self) -> bool:
+        """True if it is proven that the change removes the guards."""
+        return all(advice.is_certain for advice in self.advice)
 
     @property
     def name(self) -> str:
@@ -237,7 +250,8 @@ def is_dynamic_change(change: CodeChange) -> bool:
 def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
     """The recompiles of a cause that happen even if its value is dynamic from the start: event id -> reason.
 
-    Only sizes have special values: a number that is dynamic takes 0 and 1 as well.
+    Only sizes have special values: a number that is dynamic takes 0 and 1 as well. Where torch failed to compile a
+    version in which the value varies, it fails at the first call too.
     """
     rows = cause.seen or cause.recompiles
     special = _list_special(rows) if cause.path.is_size else ()
@@ -246,7 +260,7 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
         if (need := facts.find_exclusion(row, cause.source)) is not None:
             condition = format_expression(need.condition or cause.source)
             found[row.event_id] = f"its compiled version is valid only for {condition}"
-    return found
+    return found | {row.event_id: _FAILED for row in rows if facts.has_failed(row)}
 
 
 def find_first_changes(evidence: Evidence, cause: Cause) -> dict[int | None, str]:
@@ -354,6 +368,7 @@ def _make_steps(
     written: set[tuple[str, int, str]] = set()
     for number, (candidate, saved, alone) in enumerate(zip(chosen, selection.saved, selection.alone, strict=True), 1):
         others = [other for other in chosen if other is not candidate]
+        before = chosen[: number - 1]
         causes, seconds = candidate.causes, _sum_saved(evidence, saved)
         threads = tuple(dict.fromkeys(thread for cause in causes for thread in cause.facts.threads))
         change, *other_ways = (place_settings(change, threads) for change in candidate.changes)
@@ -366,7 +381,7 @@ def _make_steps(
                 what=f"{describe_what(candidate)}{f' ({origin})' if origin else ''}",
                 change=change.code,
                 why=_explain(candidate),
-                saving=_describe_saving(evidence, candidate, saved, seconds, alone, others, not steps),
+                saving=_describe_saving(evidence, candidate, saved, seconds, alone, others, before),
                 recompiles_saved_alone=len(alone),
                 recompiles_saved=len(saved),
                 seconds_saved=seconds,
@@ -384,6 +399,8 @@ def _make_steps(
                 title=title,
                 title_values=title_values,
                 origin=origin,
+                is_certain=candidate.is_certain,
+                is_by_hand=not change.can_be_applied,
             )
         )
     return tuple(steps)
@@ -522,14 +539,15 @@ def _describe_saving(
     seconds: float,
     alone: Sequence[Recompile],
     others: Sequence[Candidate],
-    is_first: bool,
+    before: Sequence[Candidate],
 ) -> str:
     """What the step saves with those before it, then what it saves alone, and what keeps it from saving more."""
-    total = len(evidence.rows(Recompile))
+    total, is_first = len(evidence.rows(Recompile)), not before
     timed = f" and {format_seconds(seconds)}" if seconds else ""
-    before = "" if is_first else "With the steps before it: "
     amount = f"{len(saved)} of {format_amount(total, 'recompile')}{timed}" if saved else "nothing yet"
-    together = f"{before}{'saves' if before else 'Saves'} {amount}."
+    is_certain = not saved or all(one.is_certain for one in (*before, candidate))
+    does = "saves" if is_certain else "may save"
+    together = f"{does.capitalize()} {amount}." if is_first else f"With the steps before it: {does} {amount}."
     rows = {row.event_id for row in candidate.rows}
     beside = [other for other in others if rows & {row.event_id for row in other.rows}]
     if not beside:
@@ -539,8 +557,9 @@ def _describe_saving(
     if saved and is_first:
         return f"{together} {names} {fails} at some of the same calls."
     saves = format_amount(len(alone), "recompile") if alone else "nothing"
+    does = "saves" if candidate.is_certain or not alone else "may save"
     together = "" if is_first else together
-    return f"{together} Alone it saves {saves}: {names} {fails} at the same calls.".lstrip()
+    return f"{together} Alone it {does} {saves}: {names} {fails} at the same calls.".lstrip()
 
 
 # The plan
@@ -574,7 +593,11 @@ def make_plan(evidence: Evidence) -> Plan:
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=None if outcome is None else outcome.to_dict(),
         searched=None if searched is None else to_plain(searched),
-        notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
+        notes=(
+            *_list_failures(evidence),
+            *block.conflicts,
+            *(_list_gaps(evidence, is_collected) if recompiles else ()),
+        ),
         costs=find_compile_costs(evidence),
         is_collected=is_collected,
         is_own=evidence.is_ours,

@@ -57,8 +57,9 @@ _EAGER = Rule(
     severity="medium",
     docs="skipped",
 )
+COMPILE_FAILED = "compile_failed"
 _FAILED = Rule(
-    "compile_failed",
+    COMPILE_FAILED,
     title="{function} failed to compile {times}, {lost}: {error}",
     action="{advice}",
     docs="trouble",

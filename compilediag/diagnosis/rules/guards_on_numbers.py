@@ -824,6 +824,12 @@ RULES = (
         when=lambda cause: list_types(cause) in ({"float"}, {"int", "float"}),
         cases=(
             Case(
+                when=lambda cause: cause.facts.has_failed,
+                action=_TENSOR,
+                why="torch failed to compile the version in which it varies, so dynamic=True fails at the first call.",
+                ceiling=get_usual_ceiling,
+            ),
+            Case(
                 when=lambda cause: is_usual(cause) and _can_be_tensor(cause),
                 action=_TENSOR,
                 ways=(_AS_TENSOR, _TENSOR, ALL_DYNAMIC),
@@ -835,6 +841,7 @@ RULES = (
         action=("{default}", ALL_DYNAMIC),
         why="{kept}",
         words=_NUMBER_WORDS,
+        is_certain=is_surely_dynamic,
         ceiling="high",
         it="the float",
         cost=_READ,

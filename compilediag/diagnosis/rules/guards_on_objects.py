@@ -659,4 +659,5 @@ OTHER = Rule(
     what="{guard}",
     words={"reason": _quote_torch, "guard": _describe_unknown},
     docs=None,
+    gives_fewer=True,
 )
