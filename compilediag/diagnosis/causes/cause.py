@@ -243,6 +243,20 @@ class Cause:
         return (self.path.is_module_attribute or self.path.scope == "G") and self.max_per_function == 1
 
     @property
+    def is_filled(self) -> bool:
+        """True for a container that is empty at the first call, and not again after it was filled. Hooks are not filled
+        by a call: the program registers them.
+        """
+        if self.kind != "length" or len(self.values) != 2 or self.values[0] != "0" or self.is_of_hooks:
+            return False
+        return all(row.actual != "0" for row in self.seen or self.recompiles)
+
+    @property
+    def is_of_hooks(self) -> bool:
+        """True for the hooks of a module."""
+        return (self.path.subject.own_name or "").endswith("_hooks")
+
+    @property
     def region(self) -> int | None:
         """The region of `torch.compile(isolate_recompiles=True)` that it recompiled; None outside of one."""
         return self.recompiles[0].region
@@ -300,8 +314,8 @@ class Cause:
 
     @cached_property
     def torch_sources(self) -> tuple[str, ...]:
-        """torch's names of the value, one for each instance of a module, and for each function, whose parameters lead to
-        it in other ways; empty if one of them is not certain.
+        """torch's names of the value, one for each instance of a module, and for each function, which gets it in another
+        way; empty if one of them is not certain.
         """
         names: dict[tuple[Place, str], str | None] = {}
         for place, source, reason in list_unique((get_place(r), r.guard_source, r.reason) for r in self.recompiles):
@@ -616,8 +630,7 @@ def is_another_way(cause: Cause) -> bool:
         case "mode_stack":
             return cause.is_transform
         case "length":
-            is_filled = len(cause.values) == 2 and cause.values[0] == "0"
-            return is_filled and not cause.is_optimizer_state
+            return cause.is_filled and not cause.is_optimizer_state
     return False
 
 

@@ -77,6 +77,8 @@ _BOUNDS = ("dynamic_range", "unbacked_bounds")
 #: Setting -> the type of the numbers that it keeps static; others keep all.
 _KEPT_BY = {"specialize_int": {"int"}, "specialize_float": {"float"}}
 
+#: torch's mark on the guard of a symbol that an operator took as a number, and the user's call of an operator.
+_IN_OPERATOR, _OPERATOR = "(_ops.py:", re.compile(r"\btorch\.ops(?:\.\w+)+(?=\()")
 _INT = re.compile(r"-?\d{1,40}")
 _MOMENTUM = ("betas", "momentum")
 #: The name of an integer that says which of several modules this one is.
@@ -236,6 +238,13 @@ def _find_static_entry(cause: Cause) -> str | None:
     return next(filter(None, (find_listed(setting, name, dim) for name in cause.torch_sources)), None)
 
 
+def _find_operator(cause: Cause) -> str | None:
+    """The user's operator that needed the number, as its schema says; None if something else needed it."""
+    needs = (row for row in cause.recompiles if _IN_OPERATOR in (row.reason or ""))
+    found = (_OPERATOR.search(row.user_code or "") for row in needs if NUMBER.fullmatch(row.expected or ""))
+    return next((match[0] for match in found if match is not None), None)
+
+
 def _find_needing_line(cause: Cause) -> str:
     """The line that needs one value of a number; "" if it is not known."""
     need = cause.facts.value_need
@@ -265,7 +274,9 @@ def _write_condition(cause: Cause) -> str:
 def _explain_branch(cause: Cause) -> str:
     condition = _write_condition(cause)
     if cause.bounds:
-        line = format_user_line(cause)
+        # Other guards of the value are of other lines.
+        rows = [row for row in cause.recompiles if (row.expected or "").startswith(cause.bounds[0])]
+        line = format_user_line(replace(cause, recompiles=tuple(rows) or cause.recompiles))
         return f"The existing entry is valid only for {condition}; beyond it the code takes another branch{line}."
     need = cause.facts.exclusions[0]
     where = f" ({need.place_text})" if need.place_text else ""
@@ -617,8 +628,8 @@ RULES = (
         "size_relation",
         ("relation",),
         action="Pad, or move the branch or broadcast out of the compiled function.",
-        why="The compiled code is valid only while the sizes relate as they did{line}. One compiled version per "
-        "relation is expected.",
+        why="The compiled code is valid only while the sizes relate as they did{line}. Each relation needs a compiled "
+        "version of its own.",
         what="{relation}",
         is_expected=True,
         words={"relation": _describe_relation},
@@ -656,6 +667,12 @@ RULES = (
         when=_is_fixed,
         cases=(
             Case(
+                when=lambda cause: _find_operator(cause) is not None,
+                action="Declare the argument as SymInt in the schema of {operator}, where it is an int.",
+                why="The operator{needing_line} takes {source} as an int, so each value is compiled on its own, and "
+                "marking it dynamic has no effect. torch passes a number that varies only to a SymInt.",
+            ),
+            Case(
                 when=lambda cause: _find_static_entry(cause) is not None,
                 action='Remove "{static_entry}" from torch.compiler.config.static_sources, or keep the value to few '
                 "values.",
@@ -685,6 +702,7 @@ RULES = (
         words={
             "static_entry": lambda cause: _find_static_entry(cause) or "",
             "needing_line": _find_needing_line,
+            "operator": lambda cause: _find_operator(cause) or "the operator",
         },
         cost=_PADDING,
         docs="shapes",
@@ -695,7 +713,7 @@ RULES = (
         ("tensor_size", "value"),
         when=is_branch,
         action="Keep it on one side of the condition, or move the branch out of the compiled function.",
-        why="{branch} One compiled version per branch is expected.",
+        why="{branch} Each branch needs a compiled version of its own.",
         what="{no_longer}",
         is_expected=True,
         words={

@@ -444,11 +444,17 @@ RULES = (
         ("length",),
         cases=(
             Case(
-                when=lambda cause: len(cause.values) == 2 and cause.values[0] == "0",
+                when=lambda cause: cause.is_filled,
                 action="No change is needed, unless {container} can be filled before the first call. {fill}",
-                why="The first call fills {container}: one compiled version for the first call and one for the others "
-                "is expected.",
+                why="{container} was empty at the first call: one compiled version for that and one for the others is "
+                "expected.",
                 is_expected=True,
+            ),
+            Case(
+                when=lambda cause: cause.is_of_hooks,
+                action="Register the hooks once, before the first call, and let them read what varies from a buffer of "
+                "their module.",
+                why=f"{{container}} changed between calls. {_EACH_LENGTH}",
             ),
             Case(when=_is_of_parameter_groups, action=_ALL_GROUPS, why=_EACH_LENGTH),
         ),
