@@ -75,7 +75,7 @@ def test_a_change_that_contributes_nothing_is_left_out(plan_of):
     beside = [failure("x.size()[0]", "tensor_size", 1), failure("self.training", "value", 1)]
     plan = plan_of(*rows, *beside)
     assert plan.steps == ()
-    assert plan.headline == "No change removes any of 1 recompile"
+    assert plan.headline == "Found no change that removes any of 1 recompile"
 
 
 def test_advice_that_only_makes_versions_fewer_saves_nothing_for_certain(plan_of):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
-from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
+from ...formatting import format_amount, format_change, format_function, format_names, format_place, format_seconds
 from ...json_document import to_plain
 from ..causes.cause import ZERO_ONE, Cause, find_causes, get_value_type, list_unique
 from ..causes.root_changes import get_moment, list_failures
@@ -20,7 +20,7 @@ from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
 from ..rules.failures import COMPILE_FAILED, find_failures
-from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
+from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_branch, is_counter, list_crossings
 from ..rules.recompiles import advise, find_recompiles, find_side_effects
 from .plan import Outcome, Plan, PlanStep, SearchOutcome, UnresolvedCause, is_outdated, read_stored
 from .specs import SPEC_SINCE, DynamicSpec, find_specs
@@ -260,7 +260,14 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
         if (need := facts.find_exclusion(row, cause.source)) is not None:
             condition = format_expression(need.condition or cause.source)
             found[row.event_id] = f"its compiled version is valid only for {condition}"
+    if is_branch(cause):
+        found |= {row.event_id: _describe_branch(row) for row in list_crossings(cause)}
     return found | {row.event_id: _FAILED for row in rows if facts.has_failed(row)}
+
+
+def _describe_branch(row: Recompile) -> str:
+    place = format_place(row.user_file, row.user_line)
+    return f"the code takes another branch{f' at {place}' if place else ''}, which needs a compiled version of its own"
 
 
 def find_first_changes(evidence: Evidence, cause: Cause) -> dict[int | None, str]:

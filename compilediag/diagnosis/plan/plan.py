@@ -401,7 +401,7 @@ class Plan:
         elif not self.recompiles:
             return "Nothing recompiled" if self.is_collected else "Recompiles were not collected"
         elif not self.steps:
-            return f"No change removes any of {format_amount(self.recompiles, 'recompile')}"
+            return f"Found no change that removes any of {format_amount(self.recompiles, 'recompile')}"
         else:
             changes, may = format_amount(len(self.steps), "change"), "" if self.is_certain else "may "
             total, removed, seconds, saved = self.recompiles, self.recompiles_saved, self.seconds, self.seconds_saved

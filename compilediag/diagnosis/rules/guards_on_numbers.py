@@ -262,6 +262,12 @@ def is_branch(cause: Cause) -> bool:
     )
 
 
+def list_crossings(cause: Cause) -> list[Recompile]:
+    """The recompiles at which a number that could vary did not fulfil the condition of its entry."""
+    rows = (row for row in cause.seen or cause.recompiles if row.guard_kind == "symbolic_shape")
+    return [row for row in rows if not NUMBER.fullmatch(row.expected or "") and row.expected != ">= 2"]
+
+
 def _write_condition(cause: Cause) -> str:
     """The condition that decides which branch the code takes."""
     source = format_expression(cause.source)
@@ -483,6 +489,18 @@ def _advise_size(rule: Rule, cause: Cause) -> Advice:
         changes,
         get_usual_ceiling(cause) if is_usual(cause) else "high",
     )
+
+
+def _advise_branch(rule: Rule, cause: Cause) -> Advice:
+    """A number that decides a branch: each branch has its version, but the first change of the number needs none."""
+    advice, fix = apply_rule(rule, cause, rule), make_dynamic_fix(cause)
+    if fix is None or len(cause.facts.exclusions) + len(list_crossings(cause)) >= len(cause.seen or cause.recompiles):
+        return advice
+    action, changes = f"Let it vary: {fix_code(fix)}.", list_changes(fix)
+    if cause.path.is_size:
+        action, changes = _mark_sizes(cause, fix)
+    action = f"{action} That saves its first change. For the branches, {begin_lower(advice.action)}"
+    return replace(advice, action=action, changes=changes, is_expected=False)
 
 
 _OTHER_RANGE = Case(
@@ -712,6 +730,7 @@ RULES = (
         "branch",
         ("tensor_size", "value"),
         when=is_branch,
+        advise=_advise_branch,
         action="Keep it on one side of the condition, or move the branch out of the compiled function.",
         why="{branch} Each branch needs a compiled version of its own.",
         what="{no_longer}",
@@ -845,6 +864,13 @@ RULES = (
                 when=lambda cause: cause.facts.has_failed,
                 action=_TENSOR,
                 why="torch failed to compile the version in which it varies, so dynamic=True fails at the first call.",
+                ceiling=get_usual_ceiling,
+            ),
+            Case(
+                when=lambda cause: is_usual(cause) and "condition" in _find_uses(cause),
+                action=f"Keep the branch on it outside of the compiled function. {_TENSOR}",
+                why="A line{line} compares it. With dynamic=True torch compiles its values one by one where it is "
+                "calculated with as well.",
                 ceiling=get_usual_ceiling,
             ),
             Case(

@@ -227,7 +227,7 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
     names = format_names(list_unique(f"`{other.name or other.kind}`" for other in beside))
     return replace(
         advice,
-        action=f"No change is needed: {names} changed at the same calls, so these recompiles are expected.",
+        action=f"A change of it alone saves nothing: {names} changed at the same calls.",
         changes=(),
         is_expected=True,
     )
