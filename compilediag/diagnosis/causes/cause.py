@@ -314,8 +314,8 @@ class Cause:
 
     @cached_property
     def torch_sources(self) -> tuple[str, ...]:
-        """torch's names of the value, one for each instance of a module and for each function, which gets it its
-        own way; empty if one of them is not certain.
+        """torch's names of the value, one for each instance of a module and for each function, which gets it in
+        its own way; empty if one of them is not certain.
         """
         names: dict[tuple[Place, str], str | None] = {}
         for place, source, reason in list_unique((get_place(r), r.guard_source, r.reason) for r in self.recompiles):

@@ -14,7 +14,7 @@ from ...json_document import to_plain
 from ..causes.cause import ZERO_ONE, Cause, find_causes, get_value_type, list_unique
 from ..causes.root_changes import get_moment, list_failures
 from ..causes.value_facts import FactIndex, index_facts
-from ..change import BEGIN, CodeChange, Edit, merge_settings, place_settings
+from ..change import BEGIN, CodeChange, Edit, Settings, merge_settings, place_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
 from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
@@ -34,6 +34,8 @@ _AFTER_LIMIT = (
     "After a limit torch ran {} eagerly. What those calls would have compiled was not recorded, so more compiles can "
     "remain than the plan says."
 )
+#: torch's name of a value that a graph break hands over to the code after it.
+_HANDED_OVER = re.compile(r"\b___stack\d+\b")
 NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
 
 
@@ -51,6 +53,16 @@ def _list_failures(evidence: Evidence) -> list[str]:
     """The compiles that failed: no change of the plan is about them, and the program may not run on."""
     titles = list_unique(finding.title for finding in find_failures(evidence) if finding.rule == COMPILE_FAILED)
     return [f"{title.rstrip('.')}. A finding says what to do." for title in titles]
+
+
+def _explain_names(settings: Settings) -> list[str]:
+    """What torch's names in a setting mean that are in no program."""
+    names = dict.fromkeys(name for value in settings.values() for name in _HANDED_OVER.findall(str(value)))
+    if not names:
+        return []
+    is_one = len(names) == 1
+    what = "torch's name of a value" if is_one else "torch's names of values"
+    return [f"{_list_code([*names])} {'is' if is_one else 'are'} {what} from before a graph break."]
 
 
 def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidate]) -> dict[Recompile, Blockers]:
@@ -603,6 +615,7 @@ def make_plan(evidence: Evidence) -> Plan:
         notes=(
             *_list_failures(evidence),
             *block.conflicts,
+            *_explain_names(block.settings),
             *(_list_gaps(evidence, is_collected) if recompiles else ()),
         ),
         costs=find_compile_costs(evidence),
