@@ -76,6 +76,25 @@ def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidat
     return {row: frozenset(found[row.event_id]) for row in recompiles}
 
 
+def use_earlier_entries(
+    blockers: Mapping[Recompile, Blockers], candidates: Sequence[Candidate], facts: FactIndex
+) -> dict[Recompile, Blockers]:
+    """The blockers; for a recompile that stays, those of an entry before the closest one, if that can serve it."""
+    by_value: dict[tuple[Place, str], int] = {}
+    for number, candidate in enumerate(candidates):
+        for cause in candidate.causes if candidate.changes else ():
+            names = cause.source, *(name for _, name in cause.members.guards)
+            by_value |= {(place, name): number for place in cause.places for name in names}
+    found = dict(blockers)
+    for row, causes in blockers.items():
+        if all(number != _KEPT and candidates[number].changes for number in causes):
+            continue
+        numbers = {by_value.get((get_place(row), name)) for name in facts.find_earlier_entry(row)}
+        if numbers and None not in numbers:
+            found[row] = frozenset(number for number in numbers if number is not None)
+    return found
+
+
 def _list_unresolved(
     selection: Selection, candidates: Sequence[Candidate], blockers: dict[Recompile, Blockers]
 ) -> tuple[UnresolvedCause, ...]:
@@ -588,7 +607,7 @@ def _describe_saving(
 def make_plan(evidence: Evidence) -> Plan:
     """The smallest set of changes that saves the most compile seconds of a session."""
     candidates, recompiles = list_candidates(evidence), evidence.rows(Recompile)
-    blockers = find_blockers(recompiles, candidates)
+    blockers = use_earlier_entries(find_blockers(recompiles, candidates), candidates, index_facts(evidence))
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
     has_specs = bool(chosen) and evidence.torch_version >= SPEC_SINCE
