@@ -492,7 +492,7 @@ def _advise_size(rule: Rule, cause: Cause) -> Advice:
 
 
 def _advise_branch(rule: Rule, cause: Cause) -> Advice:
-    """A number that decides a branch: each branch has its version, and the one for its first value alone is too many."""
+    """A number that decides a branch: each branch has its version; the one for its first value alone is too many."""
     advice, fix = apply_rule(rule, cause, rule), make_dynamic_fix(cause)
     needed = len(cause.facts.exclusions) + len(list_crossings(cause))
     if fix is None or (needed >= len(cause.seen or cause.recompiles) and not cause.facts.spared):
@@ -500,7 +500,8 @@ def _advise_branch(rule: Rule, cause: Cause) -> Advice:
     action, changes = f"Let it vary: {fix_code(fix)}.", list_changes(fix)
     if cause.path.is_size:
         action, changes = _mark_sizes(cause, fix)
-    action = f"{action} Then the first compiled version serves its whole branch. For the branches, {begin_lower(advice.action)}"
+    serves = "Then the first compiled version serves its whole branch."
+    action = f"{action} {serves} For the branches, {begin_lower(advice.action)}"
     return replace(advice, action=action, changes=changes, is_expected=False)
 
 
