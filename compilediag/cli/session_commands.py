@@ -74,6 +74,7 @@ class PlanCommand(Command):
         )
 
     def run(self, args: argparse.Namespace) -> int:
+        from compilediag.diagnosis.plan import describe_missing
         from compilediag.session import load_any
 
         session = load_any(args.session)
@@ -86,6 +87,8 @@ class PlanCommand(Command):
                 print("compilediag: no patch: your files were changed since, or the plan has no code", file=sys.stderr)
                 return 1
             print(patch, end="")
+            if missing := describe_missing(plan):
+                print(f"compilediag: {missing[:1].lower()}{missing[1:]}", file=sys.stderr)
         elif args.json:
             from compilediag.views.json_documents import PlanDocument
 

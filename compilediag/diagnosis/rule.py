@@ -107,7 +107,8 @@ class Rule(Case):
     takes the time in a few words, and `headline` what a plan says first if this is its largest cost.
 
     `gives_fewer`: in words alone, its advice gives fewer compiled versions, or depends on what the program means, so no
-    plan claims that it saves any.
+    plan claims that it saves any. `is_certain`: the guards prove that its advice removes the recompiles; where they do
+    not, a plan says that it may save them.
     """
 
     id: str
@@ -129,12 +130,13 @@ class Rule(Case):
     cause: str = field(default="", kw_only=True)
     headline: str = field(default="", kw_only=True)
     gives_fewer: bool = field(default=False, kw_only=True)
+    is_certain: Callable[[Cause], bool] = field(default=lambda cause: True, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Advice:
     """What a rule says about a cause; see `Case`. `has_recipe`: the library offers what `action` says, and it removes
-    the recompiles.
+    the recompiles. `is_certain`: it is proven that following it removes them.
     """
 
     rule: Rule
@@ -145,6 +147,7 @@ class Advice:
     what_changed: str = ""
     is_expected: bool = False
     has_recipe: bool = False
+    is_certain: bool = True
 
     @property
     def fix(self) -> Settings | None:

@@ -222,6 +222,7 @@ class PagePlanStep(TypedDict):
     value_count: int
     change: str
     can_be_applied: bool
+    is_certain: bool
     alternatives: list[str]
     causes: list[str]
     fingerprints: list[str]

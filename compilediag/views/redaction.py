@@ -270,7 +270,8 @@ def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
     name = redact_source(step.expression or None)
     settings = _redact_settings(step.settings) if step.settings and not step.edits else None
     timed = f" and {format_seconds(step.seconds_saved)}" if step.seconds_saved else ""
-    together = f"Saves {format_amount(step.recompiles_saved, 'recompile')}{timed} with the steps before it"
+    saves = "Saves" if step.is_certain else "May save"
+    together = f"{saves} {format_amount(step.recompiles_saved, 'recompile')}{timed} with the steps before it"
     return PlanStep(
         rule=step.rule,
         what=f"{name} changed" if name else "A guarded value changed",
@@ -287,6 +288,7 @@ def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
         function=keep_names(step.function),
         expression=name,
         settings=settings,
+        is_certain=step.is_certain,
     )
 
 

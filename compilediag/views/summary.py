@@ -286,10 +286,11 @@ def describe_saving(plan: Plan) -> str:
     """`3 changes save 1 min 20 s`; "" for a plan without changes."""
     if not plan.steps:
         return ""
-    changes, ending = format_amount(len(plan.steps), "change"), "s" if len(plan.steps) == 1 else ""
+    changes, may = format_amount(len(plan.steps), "change"), "" if plan.is_certain else "may "
+    ending = "s" if len(plan.steps) == 1 and not may else ""
     if plan.seconds_saved:
-        return f"{changes} save{ending} {format_seconds(plan.seconds_saved)}"
-    return f"{changes} remove{ending} {plan.recompiles_saved} of {format_amount(plan.recompiles, 'recompile')}"
+        return f"{changes} {may}save{ending} {format_seconds(plan.seconds_saved)}"
+    return f"{changes} {may}remove{ending} {plan.recompiles_saved} of {format_amount(plan.recompiles, 'recompile')}"
 
 
 # Sources

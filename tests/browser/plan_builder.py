@@ -44,6 +44,7 @@ def make_step(**more: Any) -> dict[str, Any]:
         "evidence": [],
         "proof": None,
         "can_be_applied": True,
+        "is_certain": True,
         "alternatives": [SETTINGS],
         **more,
     }

@@ -306,7 +306,7 @@ def test_a_plan_without_steps_is_one_line_and_the_reasons(open_plan, deliver, pa
     expect(page.locator(".cdiag-plan-headline")).to_have_text("Nothing recompiled so far")
     expect(page.locator(".cdiag-plan .cdiag-copy:visible")).to_have_count(0)
     causes = [{"what": "`mode` changes", "reason": "both modes are wanted", "place": "a.py:3", "evidence": []}]
-    headline = "No change removes any of 3 recompiles"
+    headline = "Found no change that removes any of 3 recompiles"
     plan = make_empty_plan(headline, unresolved=causes, costs=[make_cost()])
     deliver(page, patch_of(plan, 1, meta={"state": "stopped"}))
     expect(page.locator(".cdiag-cost-what")).to_be_visible()

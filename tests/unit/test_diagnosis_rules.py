@@ -53,7 +53,7 @@ def test_the_lower_bound_of_a_dynamic_size_is_about_0_and_1():
 def test_a_guard_on_the_range_of_a_size_joins_the_guard_on_its_value():
     late = recompile("x.size()[0]", "symbolic_shape", ">= 2 and <= 9", "15", 2)
     found = diagnose_one(*sizes("4", "6"), late)
-    assert (found.rule, found.fix, found.is_expected) == ("branch", None, True)
+    assert (found.rule, found.fix, found.is_expected) == ("branch", {"dynamic_sources": "L['x']"}, False)
     assert found.details == ("4", "6", "15")
     assert "x.shape[0] >= 2 and <= 9" in found.suggestion
 

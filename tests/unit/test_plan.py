@@ -75,7 +75,7 @@ def test_a_change_that_contributes_nothing_is_left_out(plan_of):
     beside = [failure("x.size()[0]", "tensor_size", 1), failure("self.training", "value", 1)]
     plan = plan_of(*rows, *beside)
     assert plan.steps == ()
-    assert plan.headline == "No change removes any of 1 recompile"
+    assert plan.headline == "Found no change that removes any of 1 recompile"
 
 
 def test_advice_that_only_makes_versions_fewer_saves_nothing_for_certain(plan_of):
@@ -304,3 +304,20 @@ def test_lines_for_one_place_are_one_edit():
     first = Edit("m.py", 3, "insert_before", "f(x)", "mark(x, 0)")
     other = replace(first, new="mark(x, 0)\nmark(x, 1)")
     assert merge_edits([first, other, replace(first, line=9)]) == (other, replace(first, line=9))
+
+
+def test_what_is_not_proven_may_save_and_no_patch_has_what_a_person_changes(plan_of):
+    clip = changes("clip", "value", "1.0", "1.5", user_code="x = x / max(clip, 0.1)")
+    (size,) = sizes("4", "6")
+    plan = plan_of(*clip, replace(size, compile_id="0/2", closest_compile_id="0/1", compile_key="2"))
+    found = {step.expression: (step.is_certain, step.is_by_hand) for step in plan.steps}
+    assert found == {"clip": (False, True), "x.shape[0]": (True, False)}
+    assert [step.expression for number, step in enumerate(plan.steps, 1) if number in plan.by_hand] == ["clip"]
+    assert not plan.is_certain
+    assert " may remove 2 of 2 recompiles" in plan.headline
+
+
+def test_a_compile_that_failed_is_a_note(plan_of):
+    plan = plan_of(compiled(outcome="failed", on_failure="raised", fail_type="AssertionError", fail_reason="no"))
+    (note,) = plan.notes
+    assert "AssertionError: no" in note

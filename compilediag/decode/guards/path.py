@@ -62,7 +62,7 @@ ANY = Opaque("*")
 _LIST = Step("function", "list")
 
 #: Attributes of a module with its hooks, by numbers that torch gives them, and what people see of one.
-HOOKS = {
+_HOOKS = {
     "_forward_hooks": "forward hook",
     "_forward_pre_hooks": "forward pre-hook",
     "_backward_hooks": "backward hook",
@@ -163,7 +163,7 @@ class Path:
         steps: list[Step] = []
         for step in self.steps:
             before = steps[-1] if steps else Step("")
-            hook = HOOKS.get(str(before.value)) if before.kind == "attr" else None
+            hook = _HOOKS.get(str(before.value)) if before.kind == "attr" else None
             if hook is not None and _read_key_position(step) is not None:
                 position = Path.of(_spell_key(step.value)).steps[-1].value
                 number = f" {position + 1}" if isinstance(position, int) and position else ""

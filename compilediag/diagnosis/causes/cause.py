@@ -15,7 +15,6 @@ from typing import TypeVar
 from ...decode.guards.guard_forms import FUNCTORCH_LEVELS
 from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import (
-    HOOKS,
     Path,
     Step,
     format_expression,
@@ -62,8 +61,8 @@ ZERO_ONE = frozenset({"0", "1"})
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WHOLE = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
-#: torch's mark on the guard of a symbol that Python code needed as a number.
-EVALUATED = "in evaluate_expr"
+#: torch's mark on the guard of a symbol that Python code needed as a number: Dynamo itself took the number out.
+EVALUATED = "(_dynamo/variables/"
 #: Guards on the object itself: that two objects look the same does not make them one cause.
 _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
@@ -244,12 +243,18 @@ class Cause:
         return (self.path.is_module_attribute or self.path.scope == "G") and self.max_per_function == 1
 
     @property
-    def is_container_filled(self) -> bool:
-        """True for a container that was empty and then had one length, as what a first call fills. A call registers no
-        hooks.
+    def is_filled(self) -> bool:
+        """True for a container that is empty at the first call, and not again after it was filled. Hooks are not filled
+        by a call: the program registers them.
         """
-        is_filled = len(self.values) == 2 and self.values[0] == "0"
-        return self.kind == "length" and is_filled and not self.path.has_attribute(*HOOKS)
+        if self.kind != "length" or len(self.values) != 2 or self.values[0] != "0" or self.is_of_hooks:
+            return False
+        return all(row.actual != "0" for row in self.seen or self.recompiles)
+
+    @property
+    def is_of_hooks(self) -> bool:
+        """True for the hooks of a module."""
+        return (self.path.subject.own_name or "").endswith("_hooks")
 
     @property
     def region(self) -> int | None:
@@ -309,11 +314,13 @@ class Cause:
 
     @cached_property
     def torch_sources(self) -> tuple[str, ...]:
-        """torch's names of the value, one for each instance of a module; empty if one of them is not certain."""
-        names: dict[str, str | None] = {}
-        for source, reason in list_unique((row.guard_source, row.reason) for row in self.recompiles):
+        """torch's names of the value, one for each instance of a module and for each function, which gets it in
+        its own way; empty if one of them is not certain.
+        """
+        names: dict[tuple[Place, str], str | None] = {}
+        for place, source, reason in list_unique((get_place(r), r.guard_source, r.reason) for r in self.recompiles):
             if source:
-                names[source] = names.get(source) or find_torch_source(source, reason)
+                names[place, source] = names.get((place, source)) or find_torch_source(source, reason)
         found = list_unique(name for name in names.values() if name is not None)
         return () if None in names.values() else found
 
@@ -623,7 +630,7 @@ def is_another_way(cause: Cause) -> bool:
         case "mode_stack":
             return cause.is_transform
         case "length":
-            return cause.is_container_filled and not cause.is_optimizer_state
+            return cause.is_filled and not cause.is_optimizer_state
     return False
 
 

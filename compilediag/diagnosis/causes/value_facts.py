@@ -42,6 +42,8 @@ _RUNS_THREAD = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)
 _BEGINS_THREAD = re.compile(r"[\\/]threading\.py$")
 #: What is recorded of symbolic shapes that counts here.
 _USED = ("created", "specialized", "guarded")
+#: Guards on numbers.
+_NUMBERS = ("tensor_size", "value")
 #: Items that a list has at some calls only, of which the first ones are known by name.
 _MAX_ITEMS = 64
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -126,7 +128,9 @@ class ValueFacts:
     in; None for the main thread. `threads` are those in which the function was compiled; empty if settings are the same
     in all of them. `replaces_aot_eager` is true if the stance aot_eager_then_compile compiled the
     entries that failed, to replace them at the next call. `static_choices` are what the user wrote that keeps numbers
-    static; they are read only where a number changed more than once.
+    static; they are read only where a number changed more than once. `has_failed` is true if torch could not compile
+    one of its recompiles, in which a number or size varies. `spared` are the recompiles of its functions, by event id,
+    that an earlier entry serves if this value varies in it.
     """
 
     value_need: ShapeNeed | None = None
@@ -144,6 +148,8 @@ class ValueFacts:
     static_sources: str = ""
     replaces_aot_eager: bool = False
     static_choices: tuple[StaticChoice, ...] = ()
+    has_failed: bool = False
+    spared: frozenset[int | None] = frozenset()
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -156,6 +162,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
     known["threads"] = tuple(dict.fromkeys(thread for one in facts for thread in one.threads))
     known["graph_breaks"] = tuple(row for one in facts for row in one.graph_breaks)
     known["static_choices"] = tuple(dict.fromkeys(choice for one in facts for choice in one.static_choices))
+    known["spared"] = frozenset(number for one in facts for number in one.spared)
     known["torch_version"] = max((one.torch_version for one in facts), default=(0, 0))
     known["replaces_aot_eager"] = all(one.replaces_aot_eager for one in facts)
     return ValueFacts(**known)
@@ -215,12 +222,18 @@ class FactIndex:
         compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
         self._keys = group_by(compiles, get_place)
         self._failures = group_by(failures, lambda row: (row.compile_key, row.entry_compile_key))
+        self._entries = group_by(failures, lambda row: row.compile_key)
+        self._recompiles = group_by(evidence.rows(Recompile), get_place)
+        self._is_full = evidence.meta.get("detail") == "full"
+        #: By the event id of a recompile.
+        self._earlier: dict[int | None, frozenset[str]] = {}
         self.version = evidence.torch_version
         self._static = str(evidence.meta.get("static_sources") or "")
         self._threads = find_threads(evidence)
         self._choices = StaticChoices(evidence)
         self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
         self._parameters = {(row.compile_key, row.guard_source) for row in failures if PARAMETER.match(row.guard or "")}
+        self._failed = {row.compile_key for row in compiles if row.outcome == "failed" and row.limit is None}
         self._absent = _list_absent([*failures, *evidence.rows(Recompile)])
         first_calls = {get_place(row) for row in evidence.rows(RefusedCall) if row.ran == _AOT_EAGER}
         self._replaced = {c.compile_key for c in compiles if c.backend == _AOT_EAGER and get_place(c) in first_calls}
@@ -268,7 +281,46 @@ class FactIndex:
             threads=self._threads.list_all(self._list_compiles(rows)),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
             static_choices=self._choices.find(rows) if len(rows) > 1 else (),
+            has_failed=any(map(self.has_failed, rows)),
+            spared=frozenset(
+                row.event_id
+                for place in {get_place(row) for row in rows}
+                for row in self._recompiles.get(place, ())
+                if not {source, *beside}.isdisjoint(self.find_earlier_entry(row))
+            ),
         )
+
+    def find_earlier_entry(self, row: Recompile) -> frozenset[str]:
+        """The numbers that have to vary in an entry before the closest one, which then serves a recompile: it has all
+        conditions of the new entry, if its own values fulfil them. Empty if there is no such entry.
+        """
+        if row.event_id not in self._earlier:
+            keys = dict.fromkeys(one.entry_compile_key for one in self._entries.get(row.compile_key, ()))
+            found = (self._find_numbers(row, key) for key in keys if key != row.closest_compile_key)
+            self._earlier[row.event_id] = next(filter(None, found), frozenset()) if self._is_full else frozenset()
+        return self._earlier[row.event_id]
+
+    def _find_numbers(self, row: Recompile, entry: str | None) -> frozenset[str]:
+        """The numbers that an entry has to have as variables to serve a recompile; empty if that is not enough."""
+        shapes, failed = self._list_shapes(row), self._failures[row.compile_key, entry]
+        if any(one.guard_kind not in _NUMBERS or not _NUMBER.fullmatch(one.expected or "") for one in failed):
+            return frozenset()
+        # What did not fail has the same value in both.
+        known = {name: one.value for one, own in shapes if one.action == "created" for name in own.values()}
+        known |= {name_any_instance(one.guard_source or ""): one.expected for one in failed}
+        values = {name: int(value) for name, value in known.items() if value and INTEGER.fullmatch(value)}
+        needs = [(one.expression or "", own) for one, own in shapes if one.action == "guarded"]
+        if not needs or any(one.action == "specialized" for one, _ in shapes):
+            return frozenset()
+        for expression, own in needs:
+            symbols = {symbol: values[name] for symbol, name in own.items() if name in values}
+            if not is_met(expression, symbols):
+                return frozenset()
+        return frozenset(name_any_instance(one.guard_source or "") for one in failed)
+
+    def has_failed(self, row: Recompile) -> bool:
+        """True if torch could not compile what it recompiled."""
+        return row.compile_key in self._failed
 
     def _has_conditions(
         self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
@@ -350,6 +402,14 @@ def read_integers(row: GuardFailure | Recompile) -> tuple[int, int] | None:
     """The integer that an entry needs and the one that came; None for anything else."""
     pair = row.expected or "", row.actual or ""
     return (int(pair[0]), int(pair[1])) if all(map(INTEGER.fullmatch, pair)) else None
+
+
+def is_met(expression: str, values: Mapping[str, int]) -> bool:
+    """True if these values of its symbols are known to fulfil a condition of torch."""
+    try:
+        return bool(_evaluate(_PlainOperators().visit(ast.parse(expression.strip(), mode="eval").body), values))
+    except (SyntaxError, ValueError, KeyError, ZeroDivisionError, MemoryError, RecursionError):
+        return False
 
 
 def find_unmet_condition(expression: str, values: Mapping[str, int], sources: Mapping[str, str]) -> str | None:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .make_plan import make_plan
-from .plan import Plan, PlanStep, UnresolvedCause
+from .plan import Plan, PlanStep, UnresolvedCause, describe_missing
 
-__all__ = ["Plan", "PlanStep", "UnresolvedCause", "make_plan"]
+__all__ = ["Plan", "PlanStep", "UnresolvedCause", "describe_missing", "make_plan"]

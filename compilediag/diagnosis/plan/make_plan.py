@@ -9,17 +9,18 @@ from dataclasses import dataclass, field, replace
 
 from ...decode.guards.path import format_expression, name_any_instance
 from ...events import Compile, GuardFailure, Recompile
-from ...formatting import format_amount, format_change, format_function, format_names, format_seconds
+from ...formatting import format_amount, format_change, format_function, format_names, format_place, format_seconds
 from ...json_document import to_plain
 from ..causes.cause import ZERO_ONE, Cause, find_causes, get_value_type, list_unique
 from ..causes.root_changes import get_moment, list_failures
 from ..causes.value_facts import FactIndex, index_facts
-from ..change import BEGIN, CodeChange, Edit, merge_settings, place_settings
+from ..change import BEGIN, CodeChange, Edit, Settings, merge_settings, place_settings
 from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept_after, sum_seconds
 from ..rule import Advice, format_user_line, get_name
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
-from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_counter
+from ..rules.failures import COMPILE_FAILED, find_failures
+from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT, is_branch, is_counter, list_crossings
 from ..rules.recompiles import advise, find_recompiles, find_side_effects
 from .plan import Outcome, Plan, PlanStep, SearchOutcome, UnresolvedCause, is_outdated, read_stored
 from .specs import SPEC_SINCE, DynamicSpec, find_specs
@@ -33,6 +34,8 @@ _AFTER_LIMIT = (
     "After a limit torch ran {} eagerly. What those calls would have compiled was not recorded, so more compiles can "
     "remain than the plan says."
 )
+#: torch's name of a value that a graph break hands over to the code after it.
+_HANDED_OVER = re.compile(r"\b___stack\d+\b")
 NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
 
 
@@ -46,6 +49,22 @@ def _list_gaps(evidence: Evidence, is_collected: bool) -> list[str]:
     ]
 
 
+def _list_failures(evidence: Evidence) -> list[str]:
+    """The compiles that failed: no change of the plan is about them, and the program may not run on."""
+    titles = list_unique(finding.title for finding in find_failures(evidence) if finding.rule == COMPILE_FAILED)
+    return [f"{title.rstrip('.')}. A finding says what to do." for title in titles]
+
+
+def _explain_names(settings: Settings) -> list[str]:
+    """What torch's names in a setting mean that are in no program."""
+    names = dict.fromkeys(name for value in settings.values() for name in _HANDED_OVER.findall(str(value)))
+    if not names:
+        return []
+    is_one = len(names) == 1
+    what = "torch's name of a value" if is_one else "torch's names of values"
+    return [f"{_list_code([*names])} {'is' if is_one else 'are'} {what} from before a graph break."]
+
+
 def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidate]) -> dict[Recompile, Blockers]:
     """Each recompile with what keeps it: the candidates whose guards failed at it, by their numbers."""
     found: dict[int | None, set[int]] = defaultdict(set)
@@ -55,6 +74,25 @@ def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidat
         for event in candidate.kept:
             found[event].add(_KEPT)
     return {row: frozenset(found[row.event_id]) for row in recompiles}
+
+
+def use_earlier_entries(
+    blockers: Mapping[Recompile, Blockers], candidates: Sequence[Candidate], facts: FactIndex
+) -> dict[Recompile, Blockers]:
+    """The blockers; for a recompile that stays, those of an entry before the closest one, if that can serve it."""
+    by_value: dict[tuple[Place, str], int] = {}
+    for number, candidate in enumerate(candidates):
+        for cause in candidate.causes if candidate.changes else ():
+            names = cause.source, *(name for _, name in cause.members.guards)
+            by_value |= {(place, name): number for place in cause.places for name in names}
+    found = dict(blockers)
+    for row, causes in blockers.items():
+        if all(number != _KEPT and candidates[number].changes for number in causes):
+            continue
+        numbers = {by_value.get((get_place(row), name)) for name in facts.find_earlier_entry(row)}
+        if numbers and None not in numbers:
+            found[row] = frozenset(number for number in numbers if number is not None)
+    return found
 
 
 def _list_unresolved(
@@ -95,6 +133,7 @@ def _explain_unresolved(number: int, candidates: Sequence[Candidate], blockers: 
 #: Settings that make numbers dynamic.
 _DYNAMIC_SETTINGS = frozenset({"dynamic_sources", "allow_unspec_int_on_nn_module"})
 _MARK = "mark_dynamic("
+_FAILED = "torch failed to compile the version in which it varies"
 #: Guards that making a value dynamic removes.
 _OF_NUMBERS = ("tensor_size", "value", "symbolic_shape")
 #: Part of a change that does something by itself: a setting's item, or a line at a place.
@@ -119,6 +158,11 @@ class Candidate:
     @property
     def change(self) -> CodeChange | None:
         return self.changes[0] if self.changes else None
+
+    @property
+    def is_certain(self) -> bool:
+        """True if it is proven that the change removes the guards."""
+        return all(advice.is_certain for advice in self.advice)
 
     @property
     def name(self) -> str:
@@ -245,7 +289,8 @@ def is_dynamic_change(change: CodeChange) -> bool:
 def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
     """The recompiles of a cause that happen even if its value is dynamic from the start: event id -> reason.
 
-    Only sizes have special values: a number that is dynamic takes 0 and 1 as well.
+    Only sizes have special values: a number that is dynamic takes 0 and 1 as well. Where torch failed to compile a
+    version in which the value varies, it fails at the first call too.
     """
     rows = cause.seen or cause.recompiles
     special = _list_special(rows) if cause.path.is_size else ()
@@ -254,7 +299,14 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
         if (need := facts.find_exclusion(row, cause.source)) is not None:
             condition = format_expression(need.condition or cause.source)
             found[row.event_id] = f"its compiled version is valid only for {condition}"
-    return found
+    if is_branch(cause):
+        found |= {row.event_id: _describe_branch(row) for row in list_crossings(cause)}
+    return found | {row.event_id: _FAILED for row in rows if facts.has_failed(row)}
+
+
+def _describe_branch(row: Recompile) -> str:
+    place = format_place(row.user_file, row.user_line)
+    return f"the code takes another branch{f' at {place}' if place else ''}, which needs a compiled version of its own"
 
 
 def find_first_changes(evidence: Evidence, cause: Cause) -> dict[int | None, str]:
@@ -362,6 +414,7 @@ def _make_steps(
     written: set[tuple[str, int, str]] = set()
     for number, (candidate, saved, alone) in enumerate(zip(chosen, selection.saved, selection.alone, strict=True), 1):
         others = [other for other in chosen if other is not candidate]
+        before = chosen[: number - 1]
         causes, seconds = candidate.causes, _sum_saved(evidence, saved)
         threads = tuple(dict.fromkeys(thread for cause in causes for thread in cause.facts.threads))
         change, *other_ways = (place_settings(change, threads) for change in candidate.changes)
@@ -374,7 +427,7 @@ def _make_steps(
                 what=f"{describe_what(candidate)}{f' ({origin})' if origin else ''}",
                 change=change.code,
                 why=_explain(candidate),
-                saving=_describe_saving(evidence, candidate, saved, seconds, alone, others, not steps),
+                saving=_describe_saving(evidence, candidate, saved, seconds, alone, others, before),
                 recompiles_saved_alone=len(alone),
                 recompiles_saved=len(saved),
                 seconds_saved=seconds,
@@ -392,6 +445,8 @@ def _make_steps(
                 title=title,
                 title_values=title_values,
                 origin=origin,
+                is_certain=candidate.is_certain,
+                is_by_hand=not change.can_be_applied,
             )
         )
     return tuple(steps)
@@ -530,14 +585,15 @@ def _describe_saving(
     seconds: float,
     alone: Sequence[Recompile],
     others: Sequence[Candidate],
-    is_first: bool,
+    before: Sequence[Candidate],
 ) -> str:
     """What the step saves with those before it, then what it saves alone, and what keeps it from saving more."""
-    total = len(evidence.rows(Recompile))
+    total, is_first = len(evidence.rows(Recompile)), not before
     timed = f" and {format_seconds(seconds)}" if seconds else ""
-    before = "" if is_first else "With the steps before it: "
     amount = f"{len(saved)} of {format_amount(total, 'recompile')}{timed}" if saved else "nothing yet"
-    together = f"{before}{'saves' if before else 'Saves'} {amount}."
+    is_certain = not saved or all(one.is_certain for one in (*before, candidate))
+    does = "saves" if is_certain else "may save"
+    together = f"{does.capitalize()} {amount}." if is_first else f"With the steps before it: {does} {amount}."
     rows = {row.event_id for row in candidate.rows}
     beside = [other for other in others if rows & {row.event_id for row in other.rows}]
     if not beside:
@@ -547,8 +603,9 @@ def _describe_saving(
     if saved and is_first:
         return f"{together} {names} {fails} at some of the same calls."
     saves = format_amount(len(alone), "recompile") if alone else "nothing"
+    does = "saves" if candidate.is_certain or not alone else "may save"
     together = "" if is_first else together
-    return f"{together} Alone it saves {saves}: {names} {fails} at the same calls.".lstrip()
+    return f"{together} Alone it {does} {saves}: {names} {fails} at the same calls.".lstrip()
 
 
 # The plan
@@ -558,7 +615,7 @@ def _describe_saving(
 def make_plan(evidence: Evidence) -> Plan:
     """The smallest set of changes that saves the most compile seconds of a session."""
     candidates, recompiles = list_candidates(evidence), evidence.rows(Recompile)
-    blockers = find_blockers(recompiles, candidates)
+    blockers = use_earlier_entries(find_blockers(recompiles, candidates), candidates, index_facts(evidence))
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
     has_specs = bool(chosen) and evidence.torch_version >= SPEC_SINCE
@@ -582,7 +639,12 @@ def make_plan(evidence: Evidence) -> Plan:
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=None if outcome is None else outcome.to_dict(),
         searched=None if searched is None else to_plain(searched),
-        notes=(*block.conflicts, *(_list_gaps(evidence, is_collected) if recompiles else ())),
+        notes=(
+            *_list_failures(evidence),
+            *block.conflicts,
+            *_explain_names(block.settings),
+            *(_list_gaps(evidence, is_collected) if recompiles else ()),
+        ),
         costs=find_compile_costs(evidence),
         is_collected=is_collected,
         is_own=evidence.is_ours,

@@ -22,6 +22,7 @@ from ...formatting import (
     find_cell_number,
     format_amount,
     format_line,
+    format_names,
     format_place,
     format_seconds,
     format_times,
@@ -54,7 +55,8 @@ class PlanStep:
     `settings` and `edits` are the change in a form that a program can apply; `alternatives` are other ways.
     `causes` has `Finding.what_changed` of each cause that the step resolves; `fingerprints` are those of the findings.
     `title` is the cause in a few words, to which `title_values` belong, and `origin` the line of a module that uses the
-    value: `model.py:12: self.step += 1`.
+    value: `model.py:12: self.step += 1`. `is_certain` is false if the recording does not prove that the step saves
+    recompiles, so that it may. `is_by_hand`: only a person can make the change.
     """
 
     rule: str
@@ -80,6 +82,8 @@ class PlanStep:
     title_values: tuple[str, ...] = ()
     origin: str = ""
     fingerprints: tuple[str, ...] = ()
+    is_certain: bool = True
+    is_by_hand: bool = False
 
     def resolves(self, finding: Finding) -> bool:
         """True if it resolves the cause of a finding."""
@@ -111,9 +115,9 @@ class PlanStep:
             "why",
             "saving",
         )
-        numbers = ("recompiles_saved_alone", "recompiles_saved", "seconds_saved", "rule", "can_be_applied")
+        numbers = ("recompiles_saved_alone", "recompiles_saved", "seconds_saved", "rule")
         return {
-            **{name: getattr(self, name) for name in (*names, *numbers)},
+            **{name: getattr(self, name) for name in (*names, *numbers, "can_be_applied", "is_certain")},
             "values": [*self.values[:MAX_VALUES]],
             "value_count": len(self.values),
             "title_values": [*self.title_values[:SHOWN_VALUES]],
@@ -384,7 +388,7 @@ class Plan:
     @property
     def headline(self) -> str:
         """What the plan saves, in one line: measured, if it was tried; or its largest cost, if that is more."""
-        found, cost = self.measured, self.leading_cost
+        found, cost, may = self.measured, self.leading_cost, ""
         if found is not None:
             lines = found.get("lines")
             changes = format_amount(lines, "changed line") if lines else format_amount(len(self.steps), "change")
@@ -397,12 +401,12 @@ class Plan:
         elif not self.recompiles:
             return "Nothing recompiled" if self.is_collected else "Recompiles were not collected"
         elif not self.steps:
-            return f"No change removes any of {format_amount(self.recompiles, 'recompile')}"
+            return f"Found no change that removes any of {format_amount(self.recompiles, 'recompile')}"
         else:
-            changes = format_amount(len(self.steps), "change")
+            changes, may = format_amount(len(self.steps), "change"), "" if self.is_certain else "may "
             total, removed, seconds, saved = self.recompiles, self.recompiles_saved, self.seconds, self.seconds_saved
-        s = "s" if changes.startswith("1 ") else ""
-        text = f"{changes} remove{s} {removed} of {format_amount(total, 'recompile')}"
+        s = "s" if changes.startswith("1 ") and not may else ""
+        text = f"{changes} {may}remove{s} {removed} of {format_amount(total, 'recompile')}"
         if not saved:
             return text
         return f"{text} and save{s} {format_seconds(saved)} of {format_seconds(seconds)} compile time"
@@ -433,6 +437,16 @@ class Plan:
         """What each step saves beside those before it: recompiles, and s."""
         saved = [(0, 0.0), *((step.recompiles_saved, step.seconds_saved) for step in self.steps)]
         return tuple((after[0] - before[0], after[1] - before[1]) for before, after in pairwise(saved))
+
+    @property
+    def is_certain(self) -> bool:
+        """False if the recording does not prove that each step saves what it says."""
+        return all(step.is_certain for step in self.steps)
+
+    @property
+    def by_hand(self) -> tuple[int, ...]:
+        """The numbers, from 1, of the steps that only a person can make: no patch and no setting contains them."""
+        return tuple(number for number, step in enumerate(self.steps, 1) if step.is_by_hand)
 
     @property
     def is_prediction(self) -> bool:
@@ -480,7 +494,7 @@ class Plan:
 
     def patch(self) -> str | None:
         """The plan as a unified diff of your files, and of the cells of this notebook; None if they were changed since,
-        or a step needs a person.
+        or no step can be applied. It does not contain the steps `by_hand`.
         """
         return make_patch(list_changed_sources(self.steps, self.settings, self.is_own))
 
@@ -550,6 +564,8 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
         blocks.append(whole if patch else block)
     elif plan.settings and len(plan.steps) > 1:
         blocks.append(CodeBlock(format_settings(plan.settings), "All settings together:"))
+    if missing := describe_missing(plan):
+        blocks.append(f"{missing}.")
     blocks.append(Items([[CodeBlock(spec.change.code, spec.title)] for spec in plan.specs], "plain", _IN_PLAN))
     if plan.unresolved:
         blocks += ["Not resolved:", Items([[_describe_cause(cause)] for cause in plan.unresolved], rest=_IN_PLAN)]
@@ -562,6 +578,14 @@ def describe_plan(plan: Plan, with_code: bool = False) -> Section:
         ]
         blocks += [title, Items(costs, rest=_IN_PLAN)] if costs else []
     return Section(*blocks, Items([[note] for note in plan.notes], "plain", _IN_PLAN))
+
+
+def describe_missing(plan: Plan) -> str:
+    """`Not in the patch: steps 1 and 3`, which only a person can make; "" if there are none, or no patch."""
+    numbers = plan.by_hand
+    if not numbers or len(numbers) == len(plan.steps):
+        return ""
+    return f"Not in the patch: step{'s' if len(numbers) > 1 else ''} {format_names(list(map(str, numbers)))}"
 
 
 def _describe_step(step: PlanStep) -> list[Block]:

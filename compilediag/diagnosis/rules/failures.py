@@ -57,8 +57,9 @@ _EAGER = Rule(
     severity="medium",
     docs="skipped",
 )
+COMPILE_FAILED = "compile_failed"
 _FAILED = Rule(
-    "compile_failed",
+    COMPILE_FAILED,
     title="{function} failed to compile {times}, {lost}: {error}",
     action="{advice}",
     docs="trouble",
@@ -89,7 +90,7 @@ _NO_LONGER = (
 
 _REMOVE_SKIP = "Remove that call: torch runs the whole function without compiling it."
 _LEAVE_BLOCK = (
-    "Move that call out of the loop, with block or try block, or move the body of the block into a function of its "
+    "Move {} out of the loop, with block or try block, or move the body of the block into a function of its "
     "own, which is then compiled by itself. torch continues after a graph break, but not inside such a block. "
     "torch.compile(fullgraph=True) raises an error instead."
 )
@@ -219,12 +220,12 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
     """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception.
     `callees` are the recompiles of what it calls.
     """
-    text = _get_reason(rows)
+    text, place = _get_reason(rows), format_place(rows[0].user_file, rows[0].user_line)
+    leave = _LEAVE_BLOCK.format(f"what is at {place}" if place else "that call")
     at_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if at_break else _describe_error(rows[0])) or "no reason given"
-    remedy, place = None, ""
+    remedy = None
     if at_break:
-        place = format_place(rows[0].user_file, rows[0].user_line)
         remedy, register = describe_remedy([read_break(rows[0])])
         has_call = any(_has_break(text, each) for each in CALLS_TO_DISABLE)
         if _has_break(text, _SKIPPED) or (not has_call and remedy is not None and remedy.code.endswith(".")):
@@ -234,9 +235,9 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
         elif _has_break(text, _IN_TRANSFORM):
             advice = f"{COMPILE_TRANSFORM} {IN_TRANSFORM}"
         elif remedy is not None:
-            advice = f"{register} Or {begin_lower(_LEAVE_BLOCK)}"
+            advice = f"{register} Or {begin_lower(leave)}"
         else:
-            advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else _LEAVE_BLOCK}{_quote_hint(text)}"
+            advice = f"{_REMOVE_SKIP if _has_break(text, _SKIPPED) else leave}{_quote_hint(text)}"
     elif get_class_name(rows[0].fail_type) == _WRONG_USE:
         advice = "Correct what the exception names: torch runs the function eagerly because of it."
     else:
@@ -245,7 +246,7 @@ def _report_eager(rows: list[Compile], eager_calls: str | None, callees: Sequenc
         advice += f" What it calls is compiled by itself: {format_amount(len(callees), 'recompile')} of it."
     facts = {
         "reason": reason,
-        "where": (", in a loop" if _has_break(text, _IN_LOOP) else "") + (f" at {place}" if place else ""),
+        "where": (", in a loop" if _has_break(text, _IN_LOOP) else "") + (f" at {place}" if at_break and place else ""),
         "since": f"; {eager_calls}" if eager_calls else "",
         "advice": advice,
     }

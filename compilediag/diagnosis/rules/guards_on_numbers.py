@@ -77,6 +77,8 @@ _BOUNDS = ("dynamic_range", "unbacked_bounds")
 #: Setting -> the type of the numbers that it keeps static; others keep all.
 _KEPT_BY = {"specialize_int": {"int"}, "specialize_float": {"float"}}
 
+#: torch's mark on the guard of a symbol that an operator took as a number, and the user's call of an operator.
+_IN_OPERATOR, _OPERATOR = "(_ops.py:", re.compile(r"\btorch\.ops(?:\.\w+)+(?=\()")
 _INT = re.compile(r"-?\d{1,40}")
 _MOMENTUM = ("betas", "momentum")
 #: The name of an integer that says which of several modules this one is.
@@ -236,6 +238,13 @@ def _find_static_entry(cause: Cause) -> str | None:
     return next(filter(None, (find_listed(setting, name, dim) for name in cause.torch_sources)), None)
 
 
+def _find_operator(cause: Cause) -> str | None:
+    """The user's operator that needed the number, as its schema says; None if something else needed it."""
+    needs = (row for row in cause.recompiles if _IN_OPERATOR in (row.reason or ""))
+    found = (_OPERATOR.search(row.user_code or "") for row in needs if NUMBER.fullmatch(row.expected or ""))
+    return next((match[0] for match in found if match is not None), None)
+
+
 def _find_needing_line(cause: Cause) -> str:
     """The line that needs one value of a number; "" if it is not known."""
     need = cause.facts.value_need
@@ -253,6 +262,12 @@ def is_branch(cause: Cause) -> bool:
     )
 
 
+def list_crossings(cause: Cause) -> list[Recompile]:
+    """The recompiles at which a number that could vary did not fulfil the condition of its entry."""
+    rows = (row for row in cause.seen or cause.recompiles if row.guard_kind == "symbolic_shape")
+    return [row for row in rows if not NUMBER.fullmatch(row.expected or "") and row.expected != ">= 2"]
+
+
 def _write_condition(cause: Cause) -> str:
     """The condition that decides which branch the code takes."""
     source = format_expression(cause.source)
@@ -265,7 +280,9 @@ def _write_condition(cause: Cause) -> str:
 def _explain_branch(cause: Cause) -> str:
     condition = _write_condition(cause)
     if cause.bounds:
-        line = format_user_line(cause)
+        # Other guards of the value are of other lines.
+        rows = [row for row in cause.recompiles if (row.expected or "").startswith(cause.bounds[0])]
+        line = format_user_line(replace(cause, recompiles=tuple(rows) or cause.recompiles))
         return f"The existing entry is valid only for {condition}; beyond it the code takes another branch{line}."
     need = cause.facts.exclusions[0]
     where = f" ({need.place_text})" if need.place_text else ""
@@ -474,6 +491,20 @@ def _advise_size(rule: Rule, cause: Cause) -> Advice:
     )
 
 
+def _advise_branch(rule: Rule, cause: Cause) -> Advice:
+    """A number that decides a branch: each branch has its version; the one for its first value alone is too many."""
+    advice, fix = apply_rule(rule, cause, rule), make_dynamic_fix(cause)
+    needed = len(cause.facts.exclusions) + len(list_crossings(cause))
+    if fix is None or (needed >= len(cause.seen or cause.recompiles) and not cause.facts.spared):
+        return advice
+    action, changes = f"Let it vary: {fix_code(fix)}.", list_changes(fix)
+    if cause.path.is_size:
+        action, changes = _mark_sizes(cause, fix)
+    serves = "Then the first compiled version serves its whole branch."
+    action = f"{action} {serves} For the branches, {begin_lower(advice.action)}"
+    return replace(advice, action=action, changes=changes, is_expected=False)
+
+
 _OTHER_RANGE = Case(
     action="Pass the same min= and max= to {mark_function} at every call, with a range that includes all sizes.",
     why="The range of {marked} is compiled in, so each range is a new compile.",
@@ -617,8 +648,8 @@ RULES = (
         "size_relation",
         ("relation",),
         action="Pad, or move the branch or broadcast out of the compiled function.",
-        why="The compiled code is valid only while the sizes relate as they did{line}. One compiled version per "
-        "relation is expected.",
+        why="The compiled code is valid only while the sizes relate as they did{line}. Each relation needs a compiled "
+        "version of its own.",
         what="{relation}",
         is_expected=True,
         words={"relation": _describe_relation},
@@ -656,6 +687,12 @@ RULES = (
         when=_is_fixed,
         cases=(
             Case(
+                when=lambda cause: _find_operator(cause) is not None,
+                action="Declare the argument as SymInt in the schema of {operator}, where it is an int.",
+                why="The operator{needing_line} takes {source} as an int, so each value is compiled on its own, and "
+                "marking it dynamic has no effect. torch passes a number that varies only to a SymInt.",
+            ),
+            Case(
                 when=lambda cause: _find_static_entry(cause) is not None,
                 action='Remove "{static_entry}" from torch.compiler.config.static_sources, or keep the value to few '
                 "values.",
@@ -685,6 +722,7 @@ RULES = (
         words={
             "static_entry": lambda cause: _find_static_entry(cause) or "",
             "needing_line": _find_needing_line,
+            "operator": lambda cause: _find_operator(cause) or "the operator",
         },
         cost=_PADDING,
         docs="shapes",
@@ -694,8 +732,9 @@ RULES = (
         "branch",
         ("tensor_size", "value"),
         when=is_branch,
+        advise=_advise_branch,
         action="Keep it on one side of the condition, or move the branch out of the compiled function.",
-        why="{branch} One compiled version per branch is expected.",
+        why="{branch} Each branch needs a compiled version of its own.",
         what="{no_longer}",
         is_expected=True,
         words={
@@ -824,6 +863,19 @@ RULES = (
         when=lambda cause: list_types(cause) in ({"float"}, {"int", "float"}),
         cases=(
             Case(
+                when=lambda cause: cause.facts.has_failed,
+                action=_TENSOR,
+                why="torch failed to compile the version in which it varies, so dynamic=True fails at the first call.",
+                ceiling=get_usual_ceiling,
+            ),
+            Case(
+                when=lambda cause: is_usual(cause) and "condition" in _find_uses(cause),
+                action=f"Keep the branch on it outside of the compiled function. {_TENSOR}",
+                why="A line{line} compares it. With dynamic=True torch compiles its values one by one where it is "
+                "calculated with as well.",
+                ceiling=get_usual_ceiling,
+            ),
+            Case(
                 when=lambda cause: is_usual(cause) and _can_be_tensor(cause),
                 action=_TENSOR,
                 ways=(_AS_TENSOR, _TENSOR, ALL_DYNAMIC),
@@ -835,6 +887,7 @@ RULES = (
         action=("{default}", ALL_DYNAMIC),
         why="{kept}",
         words=_NUMBER_WORDS,
+        is_certain=is_surely_dynamic,
         ceiling="high",
         it="the float",
         cost=_READ,

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
-from ...decode.guards.path import HOOKS, Path, format_expression
+from ...decode.guards.path import Path, format_expression
 from ...formatting import format_change, format_first_line, format_line, format_names, get_class_name
 from ..causes.cause import Cause, list_unique
 from ..rule import Advice, Case, Rule, Wrap, apply_rule, format_user_line, get_name, write_isolation
@@ -37,10 +37,6 @@ _ALL_GROUPS = "Add all groups of parameters before the first compiled step."
 _FIXED_LENGTH = "Keep {container} at a fixed length, or pass only the part that is used."
 _EMPTIED = "Empty {container} before each call, or add to it outside of the compiled function."
 _ADDS = re.compile(r"\.(?:append|extend|insert|appendleft)\(")
-_HOOKS_ONCE = (
-    "Register the hooks once, before the first compiled call, and let a tensor decide what they do, such as a buffer "
-    "that is zero while they have no effect."
-)
 _EACH_LENGTH = "Each length is a new compile, and no setting changes that."
 #: What an attribute is before it is filled, beside None.
 _UNFILLED = (("0",), ("False",), ("absent",))
@@ -448,17 +444,17 @@ RULES = (
         ("length",),
         cases=(
             Case(
-                when=lambda cause: cause.path.has_attribute(*HOOKS),
-                action=_HOOKS_ONCE,
-                why=f"The number of hooks is compiled in. {_EACH_LENGTH}",
-                ways=(_HOOKS_ONCE,),
+                when=lambda cause: cause.is_filled,
+                action="No change is needed, unless {container} can be filled before the first call. {fill}",
+                why="{container} was empty at the first call: one compiled version for that and one for the others is "
+                "expected.",
+                is_expected=True,
             ),
             Case(
-                when=lambda cause: cause.is_container_filled,
-                action="No change is needed, unless {container} can be filled before the first call. {fill}",
-                why="The first call fills {container}: one compiled version for the first call and one for the others "
-                "is expected.",
-                is_expected=True,
+                when=lambda cause: cause.is_of_hooks,
+                action="Register the hooks once, before the first call, and let them read what varies from a buffer of "
+                "their module.",
+                why=f"{{container}} changed between calls. {_EACH_LENGTH}",
             ),
             Case(when=_is_of_parameter_groups, action=_ALL_GROUPS, why=_EACH_LENGTH),
         ),
@@ -669,4 +665,5 @@ OTHER = Rule(
     what="{guard}",
     words={"reason": _quote_torch, "guard": _describe_unknown},
     docs=None,
+    gives_fewer=True,
 )

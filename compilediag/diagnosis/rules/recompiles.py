@@ -71,7 +71,17 @@ def advise(cause: Cause) -> Advice:
     # `x.size(0) was 4, then 6`, and how many items of its container changed with it.
     others = f"; {cause.item_count} more items changed with it" if cause.item_count else ""
     change = f"{cause.name or 'the guarded value'} {format_change(cause.values)}{others}"
-    return replace(_add_recipe(advice, cause), what_changed=advice.what_changed or change)
+    advice = replace(_add_recipe(advice, cause), what_changed=advice.what_changed or change)
+    return replace(advice, is_certain=_is_certain(advice, cause))
+
+
+def _is_certain(advice: Advice, cause: Cause) -> bool:
+    """True if it is proven that following the advice removes the recompiles: not of words about a value that has no
+    name at the user's call, as a person has to find out what it is there.
+    """
+    is_named = cause.user.reason is None or cause.path.is_module_attribute or cause.family in MODES
+    is_applicable = any(change.can_be_applied for change in advice.changes)
+    return advice.has_recipe or (advice.rule.is_certain(cause) and (is_named or is_applicable))
 
 
 def _undo_static(advice: Advice, cause: Cause) -> Advice:
@@ -217,7 +227,7 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
     names = format_names(list_unique(f"`{other.name or other.kind}`" for other in beside))
     return replace(
         advice,
-        action=f"No change is needed: {names} changed at the same calls, so these recompiles are expected.",
+        action=f"A change of it alone saves nothing: {names} changed at the same calls.",
         changes=(),
         is_expected=True,
     )

@@ -206,6 +206,7 @@ interface PlanStep {
   value_count: number;
   change: string;
   can_be_applied: boolean;
+  is_certain: boolean;
   alternatives: string[];
   causes: string[];
   fingerprints: string[];
