@@ -318,7 +318,7 @@ class Cause:
         its own way; empty if one of them is not certain.
         """
         names: dict[tuple[Place, str], str | None] = {}
-        for place, source, reason in list_unique((get_place(r), r.guard_source, r.reason) for r in self.recompiles):
+        for place, source, reason in dict.fromkeys([(get_place(r), r.guard_source, r.reason) for r in self.recompiles]):
             if source:
                 names[place, source] = names.get((place, source)) or find_torch_source(source, reason)
         found = list_unique(name for name in names.values() if name is not None)

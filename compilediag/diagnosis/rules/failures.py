@@ -106,6 +106,8 @@ _NO_RECOMPILES = (
 def find_failures(evidence: Evidence) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in evidence.rows(Compile) if row.outcome == "failed" and row.limit is None]
+    if not failed:
+        return []
 
     def get_key(row: Compile) -> tuple[Place, str | None, str, int | None]:
         # A setting that allows no graph break raises at each line that has one.
