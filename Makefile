@@ -1,7 +1,5 @@
 # Every target does its own set-up on a fresh machine; PYTHON=python3.12 chooses another interpreter.
 SHELL := /bin/bash
-# Tests start hundreds of processes, and each would compile the package's source again.
-unexport PYTHONDONTWRITEBYTECODE
 PY := .venv/bin/python
 READY := .venv/.ready
 
