@@ -100,8 +100,10 @@ class FixCommand(Command):
         # `timeout` and the schedulers of clusters end a command with SIGTERM: what was found by then is printed too.
         previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         with tempfile.TemporaryDirectory(prefix="compilediag-fix-", ignore_cleanup_errors=True) as temporary:
-            result = _search(args, Path(temporary), command, job)
-            signal.signal(signal.SIGTERM, previous)
+            try:
+                result = _search(args, Path(temporary), command, job)
+            finally:
+                signal.signal(signal.SIGTERM, previous)
             patch = make_patch(result, folder)
             if args.json:
                 from compilediag.views.json_documents import FixDocument

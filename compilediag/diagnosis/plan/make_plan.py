@@ -51,9 +51,7 @@ def _list_gaps(evidence: Evidence, is_collected: bool) -> list[str]:
 
 def _list_failures(evidence: Evidence) -> list[str]:
     """The compiles that failed: no change of the plan is about them, and the program may not run on."""
-    has_failed = any(row.outcome == "failed" for row in evidence.rows(Compile))
-    found = find_failures(evidence) if has_failed else []
-    titles = list_unique(finding.title for finding in found if finding.rule == COMPILE_FAILED)
+    titles = list_unique(finding.title for finding in find_failures(evidence) if finding.rule == COMPILE_FAILED)
     return [f"{title.rstrip('.')}. A finding says what to do." for title in titles]
 
 

@@ -24,7 +24,7 @@ from ...formatting import (
 )
 from ..causes.call_sites import find_call_fields, find_compiled_call
 from ..change import CodeChange
-from ..evidence import Evidence, Place, Stacks, find_first, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Evidence, Place, Stacks, find_first, get_place, group_by, is_timed, kept, sum_seconds
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
 from ..rule import Rule, begin_lower, report
@@ -103,6 +103,7 @@ _NO_RECOMPILES = (
 )
 
 
+@kept
 def find_failures(evidence: Evidence) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in evidence.rows(Compile) if row.outcome == "failed" and row.limit is None]
